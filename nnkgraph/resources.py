@@ -1,0 +1,108 @@
+"""What this process may use: processors and memory, as granted and as taken."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+import threading
+from pathlib import Path
+from typing import Self
+
+_SCHEDULERS = ("SLURM_CPUS_PER_TASK", "PBS_NCPUS", "NSLOTS")
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def granted_cpus() -> int:
+    """Return how many processors were granted, which may be fewer than there are.
+
+    A batch scheduler's word counts first; then the smaller of the processors this
+    process may run on and the quota of its control group.
+    """
+    for name in _SCHEDULERS:
+        # Slurm may write 24(x2): the first number is what each node has.
+        found = re.match(r"\d+", os.environ.get(name, ""))
+        if found and int(found.group()) > 0:
+            return int(found.group())
+    try:
+        cpus = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        cpus = os.cpu_count() or 1
+    return max(1, min(cpus, _cgroup_quota() or cpus))
+
+
+def _cgroup_quota() -> int | None:
+    """Return the processors of the control group's quota, rounded up."""
+    try:
+        inside = Path("/proc/self/cgroup").read_text().strip().rpartition("::")[2]
+        files = [_CGROUP / inside.lstrip("/") / "cpu.max", _CGROUP / "cpu.max"]
+        words = next(f for f in files if f.is_file()).read_text().split()
+    except (OSError, StopIteration):
+        return None
+    if len(words) != 2 or not all(word.isdigit() for word in words):
+        return None
+    return max(1, -(-int(words[0]) // int(words[1])))
+
+
+class MemoryWatch:
+    """Largest memory of this process and its children, seen while it runs.
+
+    Pages that several processes share count once. Use as a context manager.
+    """
+
+    def __init__(self, interval: float = 0.2) -> None:
+        self.peak = 0
+        self._interval = interval
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._look()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._interval):
+            self._look()
+
+    def _look(self) -> None:
+        now = sum(map(_proportional, _family(os.getpid())))
+        if not now:
+            own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            now = own * (1 if sys.platform == "darwin" else 1024)
+        self.peak = max(self.peak, now)
+
+
+def _family(root: int) -> list[int]:
+    """Return a process and all that descend from it."""
+    parents: dict[int, list[int]] = {}
+    try:
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                try:
+                    stat = Path(entry.path, "stat").read_text()
+                except OSError:
+                    continue  # it has ended since
+                parent = int(stat.rpartition(")")[2].split()[1])
+                parents.setdefault(parent, []).append(int(entry.name))
+    except OSError:
+        return [root]
+    family = [root]
+    for member in family:
+        family.extend(parents.get(member, []))
+    return family
+
+
+def _proportional(pid: int) -> int:
+    """Return a process's share of the memory in use, in bytes; 0 if it is unknown."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else 0

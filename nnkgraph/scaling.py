@@ -1,0 +1,55 @@
+"""Scalings of the features, applied before anything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nnkgraph.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from nnkgraph.data import FloatArray
+
+SCALES = ("none", "standard", "minmax", "unit")
+
+
+def scaled(x: FloatArray, how: str, name: str) -> FloatArray:
+    """Return the features scaled in float64, or themselves where ``how`` is none.
+
+    ``standard`` gives every column mean 0 and variance 1, ``minmax`` the range 0 to 1,
+    ``unit`` every row length 1. Constant columns become zero.
+    """
+    if how not in SCALES:
+        raise ParameterError(f"unknown scale {how!r}; choose from {', '.join(SCALES)}")
+    if how == "none":
+        return x
+    if how == "unit":
+        return unit_rows(x, name)
+    if how == "standard":
+        low, width = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+    else:
+        low = x.min(axis=0).astype(np.float64)
+        width = x.max(axis=0) - low
+    # The computed spread of a constant column may be a rounding error instead of 0.
+    width[x.max(axis=0) == x.min(axis=0)] = 0.0
+    result: FloatArray = np.where(
+        width > 0, (x - low) / np.where(width > 0, width, 1), 0
+    )
+    return result
+
+
+def unit_rows(x: FloatArray, name: str) -> FloatArray:
+    """Return the rows scaled to length 1; a row of zeros is refused."""
+    largest = np.abs(x).max(axis=1).astype(np.float64)
+    zero = np.flatnonzero(largest == 0)
+    if len(zero):
+        raise InputError(
+            f"{name}: row {zero[0]} (counted from 0) is all zeros and has no "
+            f"direction; {len(zero)} such rows in all: remove them, or use another "
+            "kernel or scale"
+        )
+    # Dividing by a power of two first is exact, and keeps the squares in range.
+    unit: FloatArray = x / np.exp2(np.floor(np.log2(largest)))[:, np.newaxis]
+    unit /= np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, np.newaxis]
+    return unit
