@@ -1,0 +1,148 @@
+"""Compiled loops over pairs of rows: what kernels and searches are made from.
+
+``base`` says what a pair's value is: ``"squared-distance"`` or ``"inner-product"``.
+All functions write into arrays they are given and never depend on the block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nnkgraph.compiled import compiled, frozen
+from nnkgraph.lanes import LANES, inner_product, squared_distance
+
+BASES = ("squared-distance", "inner-product")
+
+
+@compiled
+def _narrow_squared_distance(a: Any, b: Any) -> Any:
+    # The same order as squared_distance has below one group of lanes.
+    total = 0.0
+    for t in range(a.shape[0]):
+        difference = np.float64(a[t]) - np.float64(b[t])
+        total += difference * difference
+    return total
+
+
+@compiled
+def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
+    for i in range(index.shape[0]):
+        row = queries[i]
+        for j in range(index.shape[1]):
+            if index[i, j] < 0:
+                out[i, j] = np.inf
+            elif base == 0:
+                out[i, j] = squared_distance(row, x[index[i, j]])
+            else:
+                out[i, j] = inner_product(row, x[index[i, j]])
+
+
+@compiled
+def _among(x: Any, index: Any, base: int, out: Any) -> None:
+    m = index.shape[1]
+    narrow = x.shape[1] < LANES
+    for i in range(index.shape[0]):
+        at = 0
+        for p in range(m):
+            a = index[i, p]
+            if a < 0:
+                out[i, at : at + p + 1] = 0.0
+                at += p + 1
+                continue
+            row = x[a]
+            if base == 1:
+                for q in range(p + 1):
+                    out[i, at + q] = inner_product(row, x[max(index[i, q], 0)])
+            elif narrow:
+                for q in range(p):
+                    out[i, at + q] = _narrow_squared_distance(
+                        row, x[max(index[i, q], 0)]
+                    )
+                out[i, at + p] = 0.0
+            else:
+                for q in range(p):
+                    out[i, at + q] = squared_distance(row, x[max(index[i, q], 0)])
+                out[i, at + p] = 0.0
+            at += p + 1
+
+
+def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
+    """Return the value of every query with each of its candidates.
+
+    Parameters
+    ----------
+    x : (n, d) array
+        All rows.
+    queries : (b, d) array
+        One row per line of ``index``, of the same dtype as ``x``.
+    index : (b, m) array of int
+        Candidates; -1 gives inf.
+    base : {"squared-distance", "inner-product"}
+        What is computed.
+
+    Returns
+    -------
+    (b, m) array of float64
+    """
+    out = np.empty(index.shape)
+    _cross(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
+    return out
+
+
+def among_values(x: Any, index: Any, base: str) -> Any:
+    """Return the values of all pairs of candidates of each line of ``index``.
+
+    Returns
+    -------
+    (b, m(m+1)/2) array of float64
+        The lower triangles, row by row, diagonals included; pairs with a missing
+        candidate hold a value without meaning.
+    """
+    m = index.shape[1]
+    out = np.empty((len(index), m * (m + 1) // 2))
+    _among(frozen(x), frozen(index), BASES.index(base), out)
+    return out
+
+
+@compiled
+def _row_hashes(bits: Any, negative_zero: Any, out: Any) -> None:
+    for i in range(bits.shape[0]):
+        total = np.uint64(14695981039346656037)
+        for t in range(bits.shape[1]):
+            value = np.uint64(bits[i, t])
+            if value == negative_zero:
+                value = np.uint64(0)
+            total = (total ^ value) * np.uint64(1099511628211)
+            total ^= total >> np.uint64(29)
+        out[i] = total
+
+
+@compiled
+def _first_of_equal(x: Any, hashes: Any, order: Any, out: Any) -> None:
+    n = order.shape[0]
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and hashes[order[stop]] == hashes[order[start]]:
+            stop += 1
+        for i in range(start, stop):
+            out[order[i]] = order[i]
+            for j in range(start, i):
+                if out[order[j]] == order[j] and np.all(x[order[i]] == x[order[j]]):
+                    out[order[i]] = order[j]
+                    break
+        start = stop
+
+
+def first_equal_rows(x: Any) -> Any:
+    """Return, for every row, the lowest row number with the same values."""
+    x = frozen(x)
+    single = x.dtype == np.float32
+    bits = x.view(np.uint32 if single else np.uint64)
+    hashes = np.empty(len(x), np.uint64)
+    _row_hashes(bits, np.uint64(1 << 31 if single else 1 << 63), hashes)
+    first = np.empty(len(x), np.int64)
+    _first_of_equal(x, hashes, np.argsort(hashes, kind="stable"), first)
+    return first
