@@ -1,0 +1,174 @@
+"""File formats: one file each, reader and writer side by side.
+
+The format is chosen by the file name's longest known ending, or by name. A format
+that can only be read once (a pipe, standard input) is read into memory first.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from nnkgraph.errors import ParameterError
+from nnkgraph.formats import _sidecar
+from nnkgraph.formats._checks import check_file, check_ids, check_output
+from nnkgraph.formats._choose import choose, reader, split_item, suffixes
+from nnkgraph.formats._format import Extras, Target, TextOptions, ignore
+from nnkgraph.formats._output import Outputs, is_special, is_stdout
+from nnkgraph.formats._source import show
+
+if TYPE_CHECKING:
+    from nnkgraph.data import Candidates, Features, FloatArray, Graph, IndexArray
+
+    AnyPath = str | os.PathLike[str]
+    from nnkgraph.formats._format import Note
+
+__all__ = [
+    "check_file",
+    "check_ids",
+    "check_output",
+    "feature_formats",
+    "graph_formats",
+    "ignore",
+    "read_candidates",
+    "read_features",
+    "read_graph",
+    "split_item",
+    "write_candidates",
+    "write_file",
+    "write_graph",
+]
+
+
+def read_features(
+    spec: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    header: bool | None = None,
+    id_column: str | None = None,
+    delimiter: str | None = None,
+    note: Note = ignore,
+) -> Features:
+    """Read a feature matrix from ``FILE`` or ``FILE::ITEM``.
+
+    Parameters
+    ----------
+    spec
+        A path, ``FILE::ITEM``, or ``-`` for standard input, which needs `format`.
+    format
+        A format name or a suffix; by default the file name decides.
+    header
+        Whether the first row of a text table holds names; by default, found out.
+    id_column
+        The column of a text table with the row ids: its name, or its number from 0.
+    delimiter
+        What stands between the fields of a text table; by default, by suffix.
+    note
+        Called with remarks for the user, one line each.
+
+    Raises
+    ------
+    InputError
+        Where the file cannot be read or its values cannot be used.
+    ParameterError
+        For an unknown suffix or format.
+    """
+    plugin, source = reader("read_features", os.fspath(spec), format)
+    options = TextOptions(header, id_column, delimiter, note)
+    if plugin.binary and options != TextOptions(note=note):
+        raise ParameterError(
+            f"{source.name}: a header, an id column and a delimiter can be named for "
+            "text tables only"
+        )
+    features = plugin.read_features(source, options)
+    if features.dtype[-5:] == "int64" and abs(features.x).max() >= 2**53:
+        note(f"{source.name}: integers beyond 2**53 were rounded to float64")
+    return features
+
+
+def read_graph(
+    path: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    note: Note = ignore,
+) -> Graph:
+    """Read a graph and check it fully.
+
+    Raises
+    ------
+    InputError
+        Where the file cannot be read or does not hold a graph.
+    """
+    plugin, source = reader("read_graph", os.fspath(path), format)
+    extras = _sidecar.read(source, note) if plugin.beside else Extras()
+    return plugin.read_graph(source, extras, note)
+
+
+def read_candidates(
+    spec: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> tuple[IndexArray, FloatArray | None]:
+    """Read ``neighbors`` and maybe ``distances``, or a bare array of neighbors."""
+    plugin, source = reader("read_candidates", os.fspath(spec), format)
+    return plugin.read_candidates(source)
+
+
+def write_graph(
+    path: AnyPath,
+    graph: Graph,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Write a graph, whole or not at all.
+
+    What the format cannot carry goes to ``<path>.nnk.npz``, except for standard
+    output, pipes and devices.
+
+    Raises
+    ------
+    OutputError
+        Where it cannot be written; what was there before is untouched.
+    """
+    target = os.fspath(path)
+    plugin, suffix = choose("write_graph", target, format)
+    check_ids(target, graph.ids, format=format)
+    with Outputs(target) as outputs:
+        stream = outputs.open(target)
+        plugin.write_graph(stream, graph, Target(show(target), suffix))
+        stream.flush()
+        if plugin.beside and not (is_stdout(target) or is_special(target)):
+            _sidecar.write(outputs, target, stream, graph, plugin.beside)
+
+
+def write_candidates(
+    path: AnyPath,
+    candidates: Candidates,
+    *,
+    provenance: dict[str, Any],
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Write ``neighbors`` and ``distances``, whole or not at all."""
+    target = os.fspath(path)
+    plugin, _ = choose("write_candidates", target, format)
+    with Outputs(target) as outputs:
+        stream = outputs.open(target)
+        plugin.write_candidates(stream, candidates, provenance)
+        stream.flush()
+
+
+def write_file(path: AnyPath, content: bytes) -> None:
+    """Write any file, whole or not at all."""
+    target = os.fspath(path)
+    with Outputs(target) as outputs:
+        outputs.open(target).write(content)
+
+
+def graph_formats() -> tuple[str, ...]:
+    """Return the suffixes that graphs can be written to, without the dot."""
+    return tuple(s[1:] for s in suffixes("write_graph"))
+
+
+def feature_formats() -> tuple[str, ...]:
+    """Return the suffixes that features can be read from, without the dot."""
+    return tuple(s[1:] for s in suffixes("read_features"))

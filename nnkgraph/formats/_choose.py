@@ -1,0 +1,88 @@
+"""Which format a file has: by the ending of its name, or as the user says."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+from nnkgraph import registry
+from nnkgraph.errors import ParameterError
+from nnkgraph.formats._output import is_stdout
+from nnkgraph.formats._source import open_source, show
+
+if TYPE_CHECKING:
+    from nnkgraph.formats._format import Format
+    from nnkgraph.formats._source import Source
+
+
+def split_item(spec: str) -> tuple[str, str | None]:
+    """Split ``FILE::ITEM``; a path that exists as a whole wins."""
+    path, item = spec, ""
+    while not (path == "-" or os.path.exists(path)):  # noqa: PTH110 - any string
+        path, mark, tail = path.rpartition("::")
+        if not mark:
+            # Nothing exists: the last mark is the likeliest to be ours.
+            path, _, item = spec.rpartition("::") if "::" in spec else (spec, "", "")
+            break
+        item = f"{tail}::{item}" if item else tail
+    return path, item or None
+
+
+@cache
+def suffixes(role: str) -> dict[str, str]:
+    """Return every suffix that serves a role, and the name of its format."""
+    return {
+        suffix: name
+        for name in registry.names("formats")
+        if registry.load("formats", name).can(role)
+        for suffix in registry.load("formats", name).suffixes
+    }
+
+
+def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
+    """Return the format for a path, and the suffix that stands for it."""
+    known = suffixes(role)
+    lower = os.path.basename(path).lower()  # noqa: PTH119 - any string
+    ending = max((s for s in known if lower.endswith(s)), key=len, default="")
+    if wanted is not None:
+        suffix = "." + wanted.lower().removeprefix(".")
+        if suffix not in known:
+            suffix = next((s for s in known if known[s] == suffix[1:]), "")
+        # A name such as graph.txt.gz asks for compression whatever the format is.
+        if suffix + ".gz" in known and lower.endswith(".gz"):
+            suffix += ".gz"
+    else:
+        suffix = ending
+    if suffix in known:
+        return registry.load("formats", known[suffix])(), suffix
+    choices = ", ".join(known)
+    if wanted is not None:
+        raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
+    if is_stdout(path):
+        raise ParameterError(f"{show(path)}: say which format with --format")
+    raise ParameterError(
+        f"{show(path)}: the file name ends in none of {choices}; rename it or say "
+        "which format it has with --format"
+    )
+
+
+def reader(role: str, spec: str, wanted: str | None) -> tuple[Format, Source]:
+    """Open ``FILE::ITEM`` and return the format that reads it, and the source."""
+    path, item = split_item(spec)
+    if path == "-":
+        choose(role, path, wanted)  # before anything is waited for
+    source = open_source(path, item=item, name=spec)
+    plugin, suffix = choose(role, path, wanted)
+    if source.item is not None and not plugin.has_items:
+        raise ParameterError(
+            f"{source.name}: this format holds a single array; leave out "
+            f"'::{show(source.item)}'"
+        )
+    return plugin, dataclasses.replace(source, suffix=suffix)
+
+
+def is_binary(plugin: Format, suffix: str) -> bool:
+    """Return whether what is written would garble a terminal."""
+    return plugin.binary or suffix.endswith(".gz")

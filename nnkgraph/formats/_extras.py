@@ -1,0 +1,65 @@
+"""What a graph carries besides its edges: checked when read, prepared for writing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.data import Graph
+from nnkgraph.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from nnkgraph.formats._format import Extras
+
+
+def checked(
+    adjacency: csr_array,
+    extras: Extras,
+    directed: bool,
+    provenance: dict[str, Any],
+    name: str,
+) -> Graph:
+    """Return the graph, once everything in it fits together."""
+    n = adjacency.shape[0]
+    ids, errors, candidates = extras.ids, extras.errors, extras.candidates
+    if ids is not None:
+        if len(ids) != n:
+            raise InputError(f"{name}: {len(ids)} ids for {n} nodes")
+        if len(set(ids)) != n:
+            raise InputError(f"{name}: two nodes have the same id")
+    if errors is not None:
+        if errors.shape != (n,) or errors.dtype.kind not in "iuf":
+            raise InputError(f"{name}: 'errors' is not one number per node")
+        errors = errors.astype(np.float64, copy=False)
+    if candidates is not None:
+        good = candidates.ndim == 2 and candidates.dtype.kind in "iu"
+        if not good or len(candidates) != n:
+            raise InputError(f"{name}: 'candidates' is not one row of numbers per node")
+        if candidates.size and not (candidates.min() >= -1 and candidates.max() < n):
+            raise InputError(f"{name}: 'candidates' names nodes that do not exist")
+        candidates = candidates.astype(np.int32, copy=False)
+    return Graph(adjacency, ids, directed, errors, candidates, provenance)
+
+
+def provenance_text(provenance: dict[str, Any]) -> str:
+    """Return provenance as one line of ASCII, equal for equal values."""
+    return json.dumps(provenance, sort_keys=True, allow_nan=False)
+
+
+def parse_provenance(text: str, name: str) -> dict[str, Any]:
+    """Return provenance as it was written."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: the provenance is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{name}: the provenance is damaged: not an object")
+    return value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number that JSON knows")

@@ -1,0 +1,159 @@
+"""Opening HDF5 files so that no other file is read and every failure is explained."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from typing import TYPE_CHECKING
+
+from nnkgraph.errors import InputError
+from nnkgraph.formats._source import expect, show, sniff
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import h5py
+
+    from nnkgraph.formats._source import Source
+
+_MOST_LINKS = 32
+_LISTED = 12
+
+
+@contextlib.contextmanager
+def open_h5(source: Source) -> Iterator[h5py.File]:
+    """Open a file for reading; damage found in the block is an `InputError`."""
+    import h5py
+
+    # A user block may stand before the signature, which the head does not show.
+    if source.path is None or sniff(source.head) or not h5py.is_hdf5(source.path):
+        expect(source, "h5")
+    try:
+        with _open(source) as file:
+            yield file
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise InputError(f"{source.name}: {_explain(error)}") from error
+
+
+def _open(source: Source) -> h5py.File:
+    import h5py
+
+    if source.path is None:
+        return h5py.File(source.open(), "r")
+    try:
+        return h5py.File(source.path, "r", locking="best-effort")
+    except ValueError:
+        # This HDF5 library is too old to be told about locking.
+        return h5py.File(source.path, "r")
+
+
+def find(file: h5py.File, path: str, name: str) -> h5py.Dataset:
+    """Return the dataset at a path, walking link by link.
+
+    Raises
+    ------
+    InputError
+        Where there is none, or a link on the way leads to another file or nowhere.
+    """
+    import h5py
+
+    node, parts, links = file, _split(path), 0
+    while parts:
+        part = parts.pop(0)
+        link = node.get(part, getlink=True) if isinstance(node, h5py.Group) else None
+        if link is None:
+            raise InputError(
+                f"{name}: there is no dataset {show(path)!r} inside; it holds "
+                f"{contents(file)}"
+            )
+        if isinstance(link, h5py.ExternalLink):
+            raise InputError(
+                f"{name}: {show(part)!r} is a link to another file; links out of the "
+                "file are not followed"
+            )
+        if isinstance(link, h5py.SoftLink):
+            links += 1
+            if links > _MOST_LINKS:
+                raise InputError(f"{name}: the links of {show(path)!r} have no end")
+            parts = _split(link.path) + parts
+            node = file if link.path.startswith("/") else node
+            continue
+        node = node[part]
+    if not isinstance(node, h5py.Dataset):
+        raise InputError(
+            f"{name}: {show(path)!r} is a group, not a dataset; it holds "
+            f"{contents(file)}"
+        )
+    return node
+
+
+def check_dataset(dataset: h5py.Dataset, name: str) -> None:
+    """Refuse a dataset without values, or with values from elsewhere."""
+    import h5py
+
+    what = f"{name}: the dataset {show(dataset.name)}"
+    if dataset.shape is None:
+        raise InputError(f"{what} is empty; the file holds {contents(dataset.file)}")
+    if dataset.dtype.kind == "V" or dataset.shape == ():
+        kind = "a single value" if dataset.shape == () else "compound"
+        raise InputError(f"{what} is {kind}; the file holds {contents(dataset.file)}")
+    if dataset.external or dataset.is_virtual:
+        raise InputError(
+            f"{what} keeps its values in other files, which are not opened; copy the "
+            "values into the file"
+        )
+    plist = dataset.id.get_create_plist()
+    for number in range(plist.get_nfilters()):
+        code, _, _, title = plist.get_filter(number)
+        if not h5py.h5z.filter_avail(code):
+            title = show(title.decode("utf-8", "replace")) or "without a name"
+            raise InputError(
+                f"{what} needs the filter {title} (number {code}), which is not "
+                "installed; try the package hdf5plugin, or h5repack -f NONE"
+            )
+
+
+def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """Return all datasets by path; links out of the file are not followed."""
+    import h5py
+
+    found: dict[str, h5py.Dataset] = {}
+
+    def visit(path: str, node: object) -> None:
+        # A type that NumPy does not know has no dtype to ask for.
+        with contextlib.suppress(TypeError):
+            if isinstance(node, h5py.Dataset) and node.dtype is not None:
+                found[path] = node
+
+    file.visititems(visit)
+    return found
+
+
+def contents(file: h5py.File) -> str:
+    """Return a list of the datasets in a file, for messages."""
+    found = datasets(file)
+    parts = [f"{show(path)} {one.shape} {one.dtype}" for path, one in found.items()]
+    more = f" and {len(parts) - _LISTED} more" if len(parts) > _LISTED else ""
+    return (", ".join(parts[:_LISTED]) or "no datasets") + more
+
+
+def _split(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]
+
+
+def _explain(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if "h5clear" in text or "already open for" in text:
+        return (
+            "a program that wrote it did not close it, or is still writing; if none "
+            "is, run h5clear -s on a copy"
+        )
+    code = error.errno if isinstance(error, OSError) else None
+    if code in {errno.EAGAIN, errno.ENOLCK} or "unable to lock" in text:
+        return (
+            "another program has locked it, or the file system cannot lock; if nobody "
+            "writes to it, set HDF5_USE_FILE_LOCKING=FALSE"
+        )
+    if "truncated" in text:
+        return f"the HDF5 file is truncated: {text}"
+    return f"damaged HDF5 file: {text}"

@@ -1,0 +1,138 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+from nnkgraph.errors import OutputError
+from nnkgraph.formats._source import reason, show
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_STDOUT = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
+
+
+def is_stdout(path: str) -> bool:
+    """Return whether a path stands for standard output."""
+    return path in _STDOUT
+
+
+def is_special(path: str) -> bool:
+    """Return whether a path is a pipe or a device, which is written to directly."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - follows links as open() does
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def stdout_stream(name: str) -> BinaryIO:
+    """Return standard output for bytes."""
+    # The interpreter sets it to None where the descriptor is closed at the start.
+    stream: object = sys.stdout
+    if stream is None:
+        raise OutputError(f"{name}: standard output is closed")
+    return sys.stdout.buffer
+
+
+class Outputs:
+    """Files that appear together, complete, or not at all.
+
+    Each is written under a random name in the directory of its target and renamed
+    when the ``with`` block ends without an error; the first opened is renamed last.
+    Pipes, devices and standard output are written to directly.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = show(name)
+        self._streams: list[BinaryIO] = []
+        self._renames: list[tuple[str, str]] = []
+        self._removals: list[str] = []
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file for writing."""
+        if is_stdout(path):
+            return stdout_stream(self._name)
+        if is_special(path):
+            stream: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - see _discard
+        else:
+            target = os.path.realpath(path)
+            directory = os.path.dirname(target)  # noqa: PTH120 - a string stays one
+            temporary = f"{directory}/.nnkgraph-{secrets.token_hex(8)}.tmp"
+            # "x" refuses a planted file or link; the umask decides about the mode.
+            stream = Path(temporary).open("x+b")  # noqa: SIM115 - see _discard
+            self._renames.append((temporary, target))
+        self._streams.append(stream)
+        return stream
+
+    def remove(self, path: str) -> None:
+        """Remove a file, where there is one, once all others are in place."""
+        self._removals.append(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        except BrokenPipeError:
+            raise
+        except OSError as failure:
+            raise self._translated(failure) from failure
+        finally:
+            self._discard()
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise self._translated(error) from error
+
+    def _translated(self, error: OSError) -> OutputError:
+        return OutputError(f"{self._name}: cannot be written: {reason(error)}")
+
+    def _commit(self) -> None:
+        for stream in self._streams:
+            stream.flush()
+            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                os.fsync(stream.fileno())
+            stream.close()
+        for temporary, target in reversed(self._renames):
+            os.replace(temporary, target)  # noqa: PTH105 - one call to replace in tests
+        for path in self._removals:
+            with contextlib.suppress(FileNotFoundError):
+                Path(path).unlink()
+        for directory in {os.path.dirname(target) for _, target in self._renames}:  # noqa: PTH120
+            _sync_directory(directory)
+
+    def _discard(self) -> None:
+        """Close and remove what is left; after a commit that is nothing."""
+        for stream in self._streams:
+            # A buffer that cannot be flushed has been complained about already.
+            with contextlib.suppress(OSError):
+                stream.close()
+        for temporary, _ in self._renames:
+            with contextlib.suppress(FileNotFoundError):
+                Path(temporary).unlink()
+
+
+def _sync_directory(directory: str) -> None:
+    """Make renames durable, where the file system can."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(handle)

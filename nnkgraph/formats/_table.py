@@ -1,0 +1,193 @@
+"""How a table of text is laid out, and its lines ready to be read as numbers."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.formats._source import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nnkgraph.formats._format import TextOptions
+    from nnkgraph.formats._source import Source
+
+NUMBER = re.compile(
+    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*",
+    re.IGNORECASE,
+)
+MISSING = {"", "na", "n/a", "null", "none", "nil", "-", "?", "missing"}
+_LETTER = re.compile(r"[^\W\d]")
+_BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the numbers stand in a table of text."""
+
+    delimiter: str | None
+    """What stands between two fields; None is any run of blanks."""
+
+    skip: int
+    """Lines before the first row of numbers."""
+
+    names: list[str] | None
+    """The fields of the header row, where there is one."""
+
+    id_column: int | None
+    """Number of the column with the row ids, counted from 0."""
+
+
+def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
+    """Look at the first lines of a table."""
+    name, skip, line = source.name, 0, ""
+    for line in text:
+        if not line.startswith("#"):
+            break
+        skip += 1
+    else:
+        line = ""
+    if skip:
+        options.note(f"{name}: {skip} leading line(s) starting with '#' were skipped")
+    if not line.strip():
+        what = f"line {skip + 1} is blank" if line else "there are no rows of numbers"
+        raise InputError(f"{name}: {what}")
+    check_line(line, skip + 1, name)
+    delimiter = _delimiter(line, source, options)
+    fields = split_fields(line, delimiter)
+    has_header = _has_header(fields, options)
+    names = [field.strip() for field in fields] if has_header else None
+    if names is not None:
+        if options.header is None:
+            options.note(_header_remark(names, name, skip + 1, options))
+        skip += 1
+        if not next(text, "").strip():
+            raise InputError(f"{name}: there are no rows of numbers after the header")
+    column = _id_column(names, len(fields), options.id_column, name)
+    return Layout(delimiter, skip, names, column)
+
+
+def data_lines(
+    text: TextIO, layout: Layout, name: str, ids: list[str]
+) -> Iterator[str]:
+    """Yield the rows of numbers; what stands in the id column goes to `ids`."""
+    delimiter, column = layout.delimiter, layout.id_column
+    blank = 0
+    numbered = enumerate(itertools.islice(text, layout.skip, None), layout.skip + 1)
+    for number, line in numbered:
+        if line.isspace() and (delimiter != "\t" or not line.strip(" \r\n")):
+            blank = blank or number
+            continue
+        if blank:
+            raise InputError(
+                f"{name}: line {blank} is blank, but rows follow; remove blank lines"
+            )
+        check_line(line, number, name)
+        if column is None:
+            yield line
+            continue
+        parts = _parts(line.rstrip("\r\n"), delimiter, column)
+        if len(parts) <= column:
+            raise InputError(
+                f"{name}: line {number} has {len(parts)} field(s); the ids should be "
+                f"in column {column + 1}"
+            )
+        ids.append(parts.pop(column))
+        yield (delimiter or " ").join(parts)
+
+
+def check_line(line: str, number: int, name: str) -> None:
+    """Refuse what no line of text has."""
+    if "\0" in line:
+        raise InputError(f"{name}: line {number} has a NUL byte; it is not plain text")
+    if '"' in line and line.count('"') % 2:
+        raise InputError(
+            f"{name}: line {number} has a quotation mark that is not closed"
+        )
+
+
+def split_fields(line: str, delimiter: str | None) -> list[str]:
+    """Return the fields of one line, without their quotation marks."""
+    line = line.rstrip("\r\n")
+    if delimiter is None:
+        return [field.strip('"') for field in line.split()]
+    if '"' not in line:
+        return line.split(delimiter)
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _parts(line: str, delimiter: str | None, column: int) -> list[str]:
+    """Split off the fields up to a column; the rest of the line is the last part."""
+    if '"' not in line:
+        return line.split(delimiter, column + 1)
+    fields = split_fields(line, delimiter)
+    return [
+        f'"{one}"' if at != column and delimiter and delimiter in one else one
+        for at, one in enumerate(fields)
+    ]
+
+
+def _delimiter(line: str, source: Source, options: TextOptions) -> str | None:
+    if options.delimiter is not None:
+        wanted = _BY_NAME.get(options.delimiter, options.delimiter)
+        if len(wanted) != 1 or wanted in '"\r\n.+-' or wanted.isalnum():
+            raise ParameterError(
+                f"the delimiter {options.delimiter!r} cannot stand between numbers; "
+                "use one character such as ',' ';' or tab"
+            )
+        return None if wanted == " " else wanted
+    stem = source.suffix.removesuffix(".gz")
+    if stem != ".txt":
+        return "\t" if stem == ".tsv" else ","
+    return next((mark for mark in "\t;," if mark in line), None)
+
+
+def _has_header(fields: list[str], options: TextOptions) -> bool:
+    if options.header is not None:
+        return options.header
+    wanted = options.id_column
+    if wanted is not None and not wanted.isdecimal():
+        return True
+    skipped = -1 if wanted is None else int(wanted)
+    return any(
+        _LETTER.search(field)
+        and not NUMBER.fullmatch(field)
+        and field.strip().lower() not in MISSING
+        for at, field in enumerate(fields)
+        if at != skipped
+    )
+
+
+def _header_remark(names: list[str], name: str, line: int, options: TextOptions) -> str:
+    some = ", ".join(show(one) for one in names[:5]) + ", ..." * (len(names) > 5)
+    remark = f"{name}: a header row was found in line {line}: {some}"
+    if names[0] == "" and options.id_column is None:
+        remark += "; if the first column numbers the rows, say --id-column 0"
+    return remark
+
+
+def _id_column(
+    names: list[str] | None, count: int, wanted: str | None, name: str
+) -> int | None:
+    if wanted is None:
+        return None
+    if names is not None and names.count(wanted) == 1:
+        column = names.index(wanted)
+    elif wanted.isdecimal() and int(wanted) < count:
+        column = int(wanted)
+    else:
+        some = ", ".join(show(one) for one in (names or [])[:10]) or "no names"
+        raise InputError(
+            f"{name}: there is no single column {show(wanted)!r} for the ids among "
+            f"{count} columns ({some}); say its name or its number from 0"
+        )
+    if count < 2:
+        raise InputError(
+            f"{name}: the id column is the only one; there are no features"
+        )
+    return column

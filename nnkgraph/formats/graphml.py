@@ -1,0 +1,111 @@
+"""GraphML: XML that networkx, igraph, Gephi and Cytoscape read."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
+
+from nnkgraph.formats._adjacency import edge_blocks
+from nnkgraph.formats._extras import provenance_text
+from nnkgraph.formats._format import Format, unfit
+from nnkgraph.formats._graphxml import parse
+from nnkgraph.formats._text import open_bytes, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nnkgraph.data import Graph
+    from nnkgraph.formats._format import Extras, Note, Target
+    from nnkgraph.formats._source import Source
+
+_HEAD = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns" \
+xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" \
+xsi:schemaLocation="http://graphml.graphdrawing.org/xmlns \
+http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
+"""
+_BLOCK = 1 << 16
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# Attribute values would lose these, were they not written as references.
+_SPACES = {ord("\t"): "&#9;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
+
+
+@dataclass(frozen=True, slots=True)
+class GraphMl(Format):
+    """GraphML for networkx, igraph, Gephi and others (graphs)."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".graphml", ".graphml.gz")
+    beside: ClassVar[tuple[str, ...]] = ("candidates",)
+
+    def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
+        """Refuse ids that XML cannot carry."""
+        for one in ids:
+            if _ILLEGAL.search(one):
+                why = "has a character that XML forbids; write .npz instead"
+                raise unfit(one, target, why)
+
+    def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
+        """Write every node, and each undirected edge once."""
+        names = _names(graph)
+        with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
+            write(_HEAD)
+            write("".join(_keys(graph)))
+            for block in _node_blocks(graph, names):
+                write(block)
+            for rows, cols, weights in edge_blocks(graph):
+                parts = zip(rows, cols, weights, strict=True)
+                write(
+                    "".join(
+                        f'<edge source="{names[i]}" target="{names[j]}">'
+                        f'<data key="weight">{w!r}</data></edge>\n'
+                        for i, j, w in parts
+                    )
+                )
+            write("</graph>\n</graphml>\n")
+
+    def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
+        """Read our own files and those of networkx and igraph."""
+        del note
+        with open_bytes(source, "graphml") as stream:
+            return parse(stream, source.name, extras)
+
+
+def _names(graph: Graph) -> Sequence[str]:
+    """Return what nodes are called in the file."""
+    if graph.ids is None:
+        return [str(node) for node in range(graph.nodes)]
+    return [html.escape(one).translate(_SPACES) for one in graph.ids]
+
+
+def _keys(graph: Graph) -> Iterator[str]:
+    keys = [("weight", "edge", "double"), ("provenance", "graph", "string")]
+    if graph.errors is not None:
+        keys.append(("error", "node", "double"))
+    if graph.ids is not None:
+        keys.append(("ids", "graph", "boolean"))
+    for key, owner, kind in keys:
+        yield f'<key id="{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>\n'
+    yield f'<graph edgedefault="{"directed" if graph.directed else "undirected"}">\n'
+    text = html.escape(provenance_text(graph.provenance), quote=False)
+    yield f'<data key="provenance">{text}</data>\n'
+    if graph.ids is not None:
+        yield '<data key="ids">true</data>\n'
+
+
+def _node_blocks(graph: Graph, names: Sequence[str]) -> Iterator[str]:
+    for start in range(0, len(names), _BLOCK):
+        block = names[start : start + _BLOCK]
+        if graph.errors is None:
+            yield "".join(f'<node id="{one}"/>\n' for one in block)
+            continue
+        pairs = zip(block, graph.errors[start : start + _BLOCK].tolist(), strict=True)
+        yield "".join(
+            f'<node id="{one}"><data key="error">{error!r}</data></node>\n'
+            for one, error in pairs
+        )
+
+
+plugin: type[Format] = GraphMl

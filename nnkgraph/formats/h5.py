@@ -1,0 +1,125 @@
+"""HDF5 file: features and candidates by dataset name."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+import numpy as np
+
+from nnkgraph.data import Features
+from nnkgraph.errors import InputError
+from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, check_real
+from nnkgraph.formats._extras import provenance_text
+from nnkgraph.formats._format import Format
+from nnkgraph.formats._h5 import check_dataset, contents, datasets, find, open_h5
+from nnkgraph.formats._memory import check_fits
+from nnkgraph.formats._source import show
+
+if TYPE_CHECKING:
+    import h5py
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import Candidates, FloatArray, IndexArray
+    from nnkgraph.formats._format import TextOptions
+    from nnkgraph.formats._source import Source
+
+_BLOCK_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class H5(Format):
+    """HDF5 file (features, candidates)."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".h5ad")
+    binary: ClassVar[bool] = True
+    has_items: ClassVar[bool] = True
+
+    def read_features(self, source: Source, options: TextOptions, /) -> Features:
+        """Read the only matrix, or the dataset that the item names."""
+        del options
+        with open_h5(source) as file:
+            dataset = find(file, source.item or _pick(file, source), source.name)
+            x = _read(dataset, source.name)
+            ids = _ids(dataset, source.name) if x.ndim == 2 else None
+        return Features.of(x, ids=ids, name=source.name)
+
+    def read_candidates(
+        self, source: Source, /
+    ) -> tuple[IndexArray, FloatArray | None]:
+        """Read ``neighbors`` and ``distances``, or the dataset that the item names."""
+        name = source.name
+        with open_h5(source) as file:
+            dataset = find(file, source.item or "neighbors", name)
+            neighbors = as_neighbors(_read(dataset, name), name)
+            if source.item or "distances" not in file:
+                return neighbors, None
+            values = _read(find(file, "distances", name), name)
+        return neighbors, as_distances(values, neighbors, name)
+
+    def write_candidates(
+        self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
+    ) -> None:
+        """Write ``neighbors``, ``distances`` and the attribute ``provenance``."""
+        import h5py
+
+        # HDF5 goes back and forth in its file, which a pipe cannot.
+        seekable = stream.seekable() and stream.readable()
+        file: BinaryIO = stream if seekable else io.BytesIO()
+        with h5py.File(file, "w") as target:
+            target["neighbors"] = candidates.index
+            target["distances"] = candidates.distance.astype(np.float64, copy=False)
+            target.attrs["provenance"] = provenance_text(provenance)
+        if isinstance(file, io.BytesIO):
+            stream.write(file.getbuffer())
+
+
+def _pick(file: h5py.File, source: Source) -> str:
+    """Return the path of the only matrix."""
+    found = datasets(file)
+    matrices = [
+        path
+        for path, one in found.items()
+        if one.shape is not None and one.ndim == 2 and one.dtype.kind in REAL
+    ]
+    if len(matrices) == 1:
+        return matrices[0]
+    what = "several matrices" if matrices else "no matrix"
+    hint = f"; name one as FILE::{show(matrices[0])}" if matrices else ""
+    raise InputError(f"{source.name}: there is {what} inside{hint}: {contents(file)}")
+
+
+def _read(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
+    """Read a dataset by blocks of rows that end where its chunks do."""
+    check_dataset(dataset, name)
+    check_real(dataset.dtype, name)
+    shape, dtype = dataset.shape, dataset.dtype
+    check_fits(dataset.nbytes, name, f"the dataset {show(dataset.name)}")
+    if not shape or 0 in shape:
+        return np.zeros(shape, dtype)
+    values = np.empty(shape, dtype)
+    chunk = dataset.chunks[0] if dataset.chunks else 1
+    rows = max(1, _BLOCK_BYTES // max(1, dataset.nbytes // shape[0]) // chunk) * chunk
+    for start in range(0, shape[0], rows):
+        part = np.s_[start : min(start + rows, shape[0])]
+        dataset.read_direct(values, part, part)
+    return values
+
+
+def _ids(dataset: h5py.Dataset, name: str) -> list[str] | None:
+    """Return the row names that stand beside a matrix."""
+    import h5py
+
+    path = f"{dataset.parent.name}/ids"
+    link = dataset.parent.get("ids", getlink=True)
+    if not isinstance(link, h5py.HardLink):
+        return None
+    ids = find(dataset.file, path, name)
+    if h5py.check_string_dtype(ids.dtype) is None or ids.shape != dataset.shape[:1]:
+        return None
+    check_dataset(ids, name)
+    return [str(one) for one in ids.asstr()[()]]
+
+
+plugin: type[Format] = H5

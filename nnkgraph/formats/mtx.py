@@ -1,0 +1,140 @@
+"""Matrix Market coordinate file, as scipy.io.mmread and many others read it."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
+
+import numpy as np
+
+from nnkgraph.errors import InputError
+from nnkgraph.formats._adjacency import (
+    check_nodes,
+    edge_blocks,
+    from_edges,
+    is_symmetric,
+)
+from nnkgraph.formats._extras import checked
+from nnkgraph.formats._facts import Facts, fact_lines
+from nnkgraph.formats._format import Format
+from nnkgraph.formats._source import show
+from nnkgraph.formats._text import open_text, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nnkgraph.data import Graph
+    from nnkgraph.formats._format import Extras, Note, Target
+    from nnkgraph.formats._source import Source
+
+    Line = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Mtx(Format):
+    """Matrix Market coordinate file (graphs)."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".mtx", ".mtx.gz")
+    beside: ClassVar[tuple[str, ...]] = ("ids", "errors", "candidates")
+
+    def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
+        """Write a symmetric matrix by its lower triangle, a directed one in full."""
+        kind = "general" if graph.directed else "symmetric"
+        with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
+            write(f"%%MatrixMarket matrix coordinate real {kind}\n")
+            write("".join(f"% {line}\n" for line in fact_lines(graph)))
+            write(f"{graph.nodes} {graph.nodes} {graph.edges}\n")
+            for rows, cols, weights in edge_blocks(graph):
+                if not graph.directed:
+                    rows, cols = cols, rows  # noqa: PLW2901 - the lower triangle
+                parts = zip(rows, cols, weights, strict=True)
+                write("".join(f"{i + 1} {j + 1} {w!r}\n" for i, j, w in parts))
+
+    def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
+        """Read a square matrix of real numbers."""
+        name, facts = source.name, Facts()
+        with open_text(source, "mtx") as text:
+            lines = enumerate(text, 1)
+            pattern, symmetric = _banner(next(lines)[1], name)
+            n, count, first = _size(lines, facts, name)
+            rows, cols, weights = _entries(lines, count, name, pattern=pattern)
+        adjacency = from_edges(
+            n,
+            np.frombuffer(rows, np.int64) - 1,
+            np.frombuffer(cols, np.int64) - 1,
+            np.frombuffer(weights, np.float64),
+            directed=not symmetric,
+            name=name,
+            where=lambda entry: f"entry {entry + 1} after line {first}",
+        )
+        directed = facts.directed
+        if directed is None:
+            directed = not (symmetric or is_symmetric(adjacency))
+        if not (directed or symmetric or is_symmetric(adjacency)):
+            raise InputError(f"{name}: the graph is undirected, but not symmetric")
+        if facts.nodes not in {None, n}:
+            raise InputError(f"{name}: {facts.nodes} nodes, but a matrix of {n} rows")
+        if facts.ids and extras.ids is None:
+            note(f"{name}: the ids are in a file .nnk.npz that is not beside it")
+        return checked(adjacency, extras, directed, facts.provenance, name)
+
+
+def _banner(line: str, name: str) -> tuple[bool, bool]:
+    words = line.lower().split()
+    if words[1:3] != ["matrix", "coordinate"] or len(words) != 5:
+        raise InputError(f"{name}: line 1: a matrix in coordinate form is needed")
+    if words[3] not in {"real", "integer", "double", "pattern"}:
+        raise InputError(f"{name}: line 1: the field {show(words[3])!r} is not real")
+    if words[4] not in {"general", "symmetric"}:
+        raise InputError(
+            f"{name}: line 1: the symmetry {show(words[4])!r} is no graph's"
+        )
+    return words[3] == "pattern", words[4] == "symmetric"
+
+
+def _size(lines: Iterator[Line], facts: Facts, name: str) -> tuple[int, int, int]:
+    """Return the number of nodes, of entries, and of the line that said so."""
+    for number, line in lines:
+        if line.startswith("%"):
+            facts.take(line[1:], name, number)
+        elif line.strip():
+            words = line.split()
+            if len(words) != 3 or not all(w.isascii() and w.isdigit() for w in words):
+                raise InputError(f"{name}: line {number}: three sizes are needed")
+            n, m, count = (int(word[:19]) for word in words)
+            if n != m:
+                raise InputError(f"{name}: a graph's matrix is square, not {n} x {m}")
+            check_nodes(n, name)
+            return n, count, number
+    raise InputError(f"{name}: ends before the size of the matrix")
+
+
+def _entries(
+    lines: Iterator[Line], count: int, name: str, *, pattern: bool
+) -> tuple[array[int], array[int], array[float]]:
+    rows, cols, weights = array("q"), array("q"), array("d")
+    for number, line in lines:
+        words = line.split()
+        if not words:
+            continue
+        try:
+            row, col, *rest = words
+            (weight,) = rest or (["1"] if pattern else [])
+            rows.append(int(row))
+            cols.append(int(col))
+            weights.append(float(weight))
+        except (ValueError, OverflowError) as error:
+            raise InputError(
+                f"{name}: line {number}: {show(line.strip()[:40])!r} is no entry "
+                "of row, column and number"
+            ) from error
+    if len(weights) != count:
+        raise InputError(
+            f"{name}: {count} entries are announced, but there are {len(weights)}; is "
+            "the file truncated?"
+        )
+    return rows, cols, weights
+
+
+plugin: type[Format] = Mtx

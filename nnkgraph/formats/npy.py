@@ -1,0 +1,79 @@
+"""NumPy array file: one matrix, mapped into memory instead of read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from nnkgraph.data import Features
+from nnkgraph.errors import InputError
+from nnkgraph.formats._arrays import as_neighbors, check_real, read_header
+from nnkgraph.formats._format import Format
+from nnkgraph.formats._source import expect
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.formats._format import TextOptions
+    from nnkgraph.formats._source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Npy(Format):
+    """NumPy array file (features, candidates)."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".npy",)
+    binary: ClassVar[bool] = True
+
+    def read_features(self, source: Source, options: TextOptions, /) -> Features:
+        """Map a matrix; nothing is read before its header has been checked."""
+        del options
+        features = Features.of(_map(source), name=source.name)
+        # The values were looked at in full: what changed meanwhile is not them.
+        if source.path is not None and os.path.getsize(source.path) != source.size:  # noqa: PTH202
+            raise InputError(f"{source.name}: the file changed while it was read")
+        return features
+
+    def read_candidates(
+        self, source: Source, /
+    ) -> tuple[IndexArray, FloatArray | None]:
+        """Read a bare array of neighbors."""
+        return as_neighbors(_map(source), source.name), None
+
+
+def _map(source: Source) -> NDArray[Any]:
+    expect(source, "npy")
+    with source.open() as stream:
+        header = read_header(stream, source.name)
+    check_real(header.dtype, source.name)
+    if header.size != source.size:
+        what = "truncated" if header.size > source.size else "followed by other bytes"
+        raise InputError(
+            f"{source.name}: the array is {what}: its header ({header}) makes "
+            f"{header.size:,} bytes, the file has {source.size:,}"
+        )
+    if source.path is None:
+        values = np.frombuffer(source.data, header.dtype, offset=header.offset)
+        return values.reshape(header.shape, order=header.order)
+    if header.size == header.offset:
+        return np.empty(header.shape, header.dtype)
+    try:
+        mapped: NDArray[Any] = np.memmap(
+            Path(source.path),
+            header.dtype,
+            mode="r",
+            offset=header.offset,
+            shape=header.shape,
+            order=header.order,
+        )
+    except (OSError, ValueError, OverflowError) as error:
+        raise InputError(f"{source.name}: cannot be mapped: {error}") from error
+    return mapped
+
+
+plugin: type[Format] = Npy

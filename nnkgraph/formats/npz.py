@@ -1,0 +1,175 @@
+"""NumPy archive: features, candidates, and graphs that scipy.sparse.load_npz reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+import numpy as np
+
+from nnkgraph.data import Features, Graph
+from nnkgraph.errors import InputError
+from nnkgraph.formats._adjacency import from_sparse, is_symmetric
+from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, index_dtype
+from nnkgraph.formats._extras import (
+    checked,
+    parse_provenance,
+    provenance_text,
+)
+from nnkgraph.formats._format import Extras, Format
+from nnkgraph.formats._source import show
+from nnkgraph.formats._zip import Archive, open_archive, write_archive
+
+if TYPE_CHECKING:
+    from nnkgraph.data import Candidates, FloatArray, IndexArray
+    from nnkgraph.formats._format import Note, Target, TextOptions
+    from nnkgraph.formats._source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Npz(Format):
+    """NumPy archive (features, candidates, graphs as ``scipy.sparse`` writes them)."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".npz",)
+    binary: ClassVar[bool] = True
+    has_items: ClassVar[bool] = True
+
+    def read_features(self, source: Source, options: TextOptions, /) -> Features:
+        """Read the only matrix, or the one that the item names."""
+        with open_archive(source) as archive:
+            key = _pick(archive, source)
+            x = archive.read(key)
+            ids = None
+            if "ids" in archive and key != "ids":
+                header = archive.headers["ids"]
+                if header.shape == x.shape[:1] and header.dtype.kind in "US":
+                    ids = archive.strings("ids")
+                else:
+                    options.note(f"{source.name}: 'ids' are no row names: {header}")
+        return Features.of(x, ids=ids, name=source.name)
+
+    def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
+        """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""
+        del extras, note
+        with open_archive(source) as archive:
+            adjacency = from_sparse(archive)
+            extra = read_extras(archive)
+            directed = None
+            if "directed" in archive:
+                directed = bool(archive.read("directed").any())
+            text = archive.text("provenance") if "provenance" in archive else "{}"
+        symmetric = is_symmetric(adjacency)
+        if directed is False and not symmetric:
+            raise InputError(
+                f"{source.name}: the graph is undirected, but its matrix not symmetric"
+            )
+        if directed is None:
+            directed = not symmetric
+        provenance = parse_provenance(text, source.name)
+        return checked(adjacency, extra, directed, provenance, source.name)
+
+    def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
+        """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
+        del target
+        a = graph.adjacency
+        dtype = index_dtype(graph.nodes, a.nnz)
+        members: dict[str, Any] = {
+            "format": np.array(b"csr"),
+            "shape": np.array(a.shape, np.int64),
+            "data": a.data.astype(np.float64, copy=False),
+            "indices": a.indices.astype(dtype, copy=False),
+            "indptr": a.indptr.astype(dtype, copy=False),
+            "_is_array": np.array(True),
+        }
+        extras = Extras(graph.ids, graph.errors, graph.candidates)
+        members |= extra_members(extras)
+        members["directed"] = np.array(graph.directed)
+        members["provenance"] = np.array(provenance_text(graph.provenance))
+        write_archive(stream, members)
+
+    def read_candidates(
+        self, source: Source, /
+    ) -> tuple[IndexArray, FloatArray | None]:
+        """Read ``neighbors`` and ``distances``, or the array that the item names."""
+        with open_archive(source) as archive:
+            key = source.item or "neighbors"
+            _require(archive, key)
+            neighbors = as_neighbors(archive.read(key), source.name)
+            if source.item or "distances" not in archive:
+                return neighbors, None
+            distances = as_distances(archive.read("distances"), neighbors, source.name)
+        return neighbors, distances
+
+    def write_candidates(
+        self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
+    ) -> None:
+        """Write ``neighbors``, ``distances`` and ``provenance``."""
+        members = {
+            "neighbors": candidates.index,
+            "distances": candidates.distance.astype(np.float64, copy=False),
+            "provenance": np.array(provenance_text(provenance)),
+        }
+        write_archive(stream, members)
+
+
+def extra_members(extras: Extras) -> dict[str, Any]:
+    """Return what a graph carries besides its edges as arrays to be written."""
+    members: dict[str, Any] = {}
+    if extras.ids is not None:
+        members["ids"] = np.array(extras.ids, dtype=np.str_)
+    if extras.errors is not None:
+        members["errors"] = extras.errors.astype(np.float64, copy=False)
+    if extras.candidates is not None:
+        members["candidates"] = extras.candidates.astype(np.int32, copy=False)
+    return members
+
+
+def read_extras(archive: Archive) -> Extras:
+    """Read what `extra_members` wrote; it is checked elsewhere."""
+    return Extras(
+        archive.strings("ids") if "ids" in archive else None,
+        archive.read("errors") if "errors" in archive else None,
+        archive.read("candidates") if "candidates" in archive else None,
+    )
+
+
+def _pick(archive: Archive, source: Source) -> str:
+    """Return the name of the array with the features."""
+    if "format" in archive and archive.headers.keys() & {"indptr", "row", "offsets"}:
+        raise InputError(
+            f"{source.name}: holds a sparse matrix, not features; save a dense array"
+        )
+    if source.item is not None:
+        _require(archive, source.item)
+        return source.item
+    matrices = [
+        key
+        for key, header in archive.headers.items()
+        if len(header.shape) == 2 and header.dtype.kind in REAL
+    ]
+    if len(matrices) == 1:
+        return matrices[0]
+    if not matrices:
+        raise InputError(
+            f"{source.name}: there is no matrix inside; it holds {_contents(archive)}"
+        )
+    raise InputError(
+        f"{source.name}: there are several matrices inside; name one as "
+        f"FILE::{show(matrices[0])}: {_contents(archive)}"
+    )
+
+
+def _require(archive: Archive, key: str) -> None:
+    if key not in archive:
+        raise InputError(
+            f"{archive.name}: there is no array {show(key)!r} inside; it holds "
+            f"{_contents(archive)}"
+        )
+
+
+def _contents(archive: Archive) -> str:
+    parts = [f"{show(key)} ({header})" for key, header in archive.headers.items()]
+    return ", ".join(parts) or "no arrays"
+
+
+plugin: type[Format] = Npz
