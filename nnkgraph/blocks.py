@@ -1,0 +1,75 @@
+"""Cut rows into blocks, compute them on a pool, put them together in order."""
+
+from __future__ import annotations
+
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+from nnkgraph.errors import ResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.executors import Pool
+
+_TRIES = 3
+"""How often the workers are replaced before a dying one is reported."""
+
+
+def run(
+    pool: Pool,
+    function: Callable[..., tuple[NDArray[Any] | None, ...]],
+    arguments: Any,
+    outputs: tuple[NDArray[Any] | None, ...],
+    *,
+    rows: int,
+    block: int,
+    on_rows: Callable[[int], object] = lambda _: None,
+) -> None:
+    """Fill ``outputs`` with ``function(arguments, start, stop)`` of all blocks.
+
+    Every output has one row per row of the input. The function's results for a row
+    must not depend on the block the row is in: then neither the number of workers nor
+    the block size nor a lost worker can be seen in the outputs.
+
+    Raises
+    ------
+    ResourceError
+        When workers die again and again.
+    """
+    waiting = [(start, min(start + block, rows)) for start in range(0, rows, block)]
+    if pool.workers > 1 and waiting:
+        # Compile here once: the workers then find everything in the cache.
+        function(arguments, 0, 1)
+    waiting.reverse()
+    running: dict[Future[Any], tuple[int, int]] = {}
+    deaths = 0
+    while waiting or running:
+        try:
+            while waiting and len(running) < 2 * pool.workers:
+                future = pool.submit(function, arguments, *waiting[-1])
+                running[future] = waiting.pop()
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                results = future.result()
+                start, stop = running.pop(future)
+                for output, result in zip(outputs, results, strict=True):
+                    if output is not None:
+                        output[start:stop] = result
+                on_rows(stop - start)
+        except BrokenExecutor as error:
+            deaths += 1
+            lost = sorted(running.values(), reverse=True)
+            if deaths > _TRIES:
+                first = lost[-1] if lost else waiting[-1]
+                raise ResourceError(
+                    f"workers died {deaths} times, last at rows {first[0]} to "
+                    f"{first[1] - 1}; they may have run out of memory: use fewer "
+                    "workers (-j)"
+                ) from error
+            waiting += lost
+            running.clear()
+            pool.revive()

@@ -1,0 +1,119 @@
+"""Executors: where blocks of rows are computed. One file each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from nnkgraph import registry
+from nnkgraph.errors import ParameterError
+from nnkgraph.resources import granted_cpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+
+
+@lru_cache(maxsize=32)
+def _map(path: str, dtype: str, offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    array: NDArray[Any] = np.memmap(path, dtype, "r", offset, shape)
+    return array
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """An array in a file: small to send, mapped read-only wherever it is opened."""
+
+    path: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+
+    def open(self) -> NDArray[Any]:
+        """Return the array; the file is mapped once in every process."""
+        return _map(self.path, self.dtype, self.offset, self.shape)
+
+
+@dataclass(frozen=True)
+class Here:
+    """An array of this very process."""
+
+    array: NDArray[Any]
+
+    def open(self) -> NDArray[Any]:
+        """Return the array."""
+        return self.array
+
+
+Shared = Mapped | Here
+
+
+class Pool(Protocol):
+    """Workers that are ready; what an executor opens."""
+
+    @property
+    def workers(self) -> int:
+        """How many blocks are computed at the same time."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many threads this process itself may keep busy while its workers wait."""
+        ...
+
+    def share(self, array: NDArray[Any], /) -> Shared:
+        """Return a handle under which every worker can open the array."""
+        ...
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Start a call on some worker."""
+        ...
+
+    def revive(self) -> None:
+        """Replace the workers after one of them died."""
+        ...
+
+
+class Executor(Protocol):
+    """Opens pools of workers."""
+
+    in_process: ClassVar[bool]
+    """Whether its workers share this process, and so cost nothing to start."""
+
+    def open(self, workers: int, /) -> AbstractContextManager[Pool]:
+        """Start workers; they and their temporary files end with the context."""
+        ...
+
+
+_SMALL_SECONDS = 4.0
+"""Work below this is done before worker processes would have started and paid off."""
+
+
+def open_pool(
+    spec: str, workers: int | str, *, seconds: float
+) -> AbstractContextManager[Pool]:
+    """Open the pool that suits a job.
+
+    Parameters
+    ----------
+    spec : str
+        An executor as ``name:key=value,...``.
+    workers : int or "auto"
+        Worker processes; "auto" takes the processors granted, and none for a small job.
+    seconds : float
+        Rough estimate of the work on one processor.
+    """
+    executor: Executor = registry.create("executors", spec)
+    count = granted_cpus() if workers == "auto" else int(workers)
+    if count < 1:
+        raise ParameterError(f"workers must be at least 1, not {count}")
+    alone = count == 1 or (workers == "auto" and seconds < _SMALL_SECONDS)
+    if alone and not executor.in_process:
+        executor = registry.create("executors", "serial")
+    return executor.open(count)

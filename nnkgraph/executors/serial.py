@@ -1,0 +1,52 @@
+"""One after the other, in this process."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nnkgraph.executors import Here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.executors import Executor, Pool
+
+
+@dataclass(frozen=True)
+class _SerialPool:
+    threads: int
+    workers: int = 1
+
+    def share(self, array: NDArray[Any], /) -> Here:
+        return Here(array)
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*args))
+        return future
+
+    def revive(self) -> None:
+        """There is nothing that could have died."""
+
+
+@dataclass(frozen=True)
+class Serial:
+    """Everything in this process: starts nothing, easy to debug."""
+
+    in_process: ClassVar[bool] = True
+
+    @contextmanager
+    def open(self, workers: int, /) -> Iterator[Pool]:
+        """Open a pool of one; ``workers`` limits the threads of matrix products."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=workers, user_api="blas"):
+            yield _SerialPool(workers)
+
+
+plugin: type[Executor] = Serial

@@ -1,0 +1,234 @@
+"""Workers: invisible in the result, replaced when they die, gone in the end."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import threading
+import time
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import PROGRAM
+
+from nnkgraph import blocks, build_graph, registry
+from nnkgraph.errors import ResourceError
+
+
+def processes_of(parent: int) -> list[int]:
+    """All living descendants of a process."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text()
+        except OSError:
+            continue
+        state, ppid = text.rpartition(")")[2].split()[:2]
+        if int(ppid) == parent and state != "Z":
+            child = int(stat.parent.name)
+            found += [child, *processes_of(child)]
+    return found
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    raise AssertionError("waited too long")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """20,000 rows: enough that several workers are really at work."""
+    path = tmp_path_factory.mktemp("large") / "large.npy"
+    rng = np.random.default_rng(0)
+    np.save(path, rng.normal(size=(20_000, 12)).astype(np.float32))
+    return path
+
+
+@pytest.mark.parametrize("search", ["exact", "kdtree"])
+def test_the_number_of_workers_cannot_be_seen(run, large, tmp_path, search):
+    for workers in (1, 2, 4):
+        for ending in ("npz", "tsv", "graphml"):
+            target = tmp_path / f"{workers}.{ending}"
+            result = run(
+                "build",
+                large,
+                "-o",
+                target,
+                "-j",
+                workers,
+                "--search",
+                search,
+                "-k",
+                15,
+            )
+            assert result.code == 0, result.err
+            assert target.read_bytes() == (tmp_path / f"1.{ending}").read_bytes()
+
+
+def test_precomputed_candidates_give_the_same_bytes_with_any_workers(
+    run, large, tmp_path
+):
+    knn = tmp_path / "knn.npz"
+    assert run("search", large, "-o", knn, "-k", 15).code == 0
+    for workers in (1, 2):
+        spec = f"precomputed:path={knn}"
+        target = tmp_path / f"{workers}.npz"
+        assert (
+            run(
+                "build", large, "-o", target, "-k", 15, "-j", workers, "--search", spec
+            ).code
+            == 0
+        )
+    assert (tmp_path / "1.npz").read_bytes() == (tmp_path / "2.npz").read_bytes()
+
+
+@pytest.mark.parametrize("start", ["forkserver", "spawn"])
+def test_several_workers_are_really_at_work(start):
+    """d17: every start method; each worker reports its own process number."""
+    with registry.create("executors", f"processes:start={start}").open(3) as pool:
+        seen = np.zeros(64, np.int64)
+        blocks.run(pool, _who, None, (seen,), rows=64, block=1)
+        assert len(set(seen.tolist())) >= 2
+        assert os.getpid() not in seen
+
+
+def _who(_task, start, stop):
+    time.sleep(0.02)
+    return (np.full(stop - start, os.getpid()),)
+
+
+def test_g07_one_worker_starts_no_process(large):
+    started = []
+    done = threading.Event()
+
+    def watch():
+        while not done.is_set():
+            started.extend(processes_of(os.getpid()))
+            time.sleep(0.01)
+
+    before = set(processes_of(os.getpid()))  # a server of an earlier test, perhaps
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    build_graph(np.load(large)[:3000], workers=1)
+    done.set()
+    watcher.join()
+    assert set(started) <= before
+
+
+def test_small_problems_stay_in_the_process(points, run, tmp_path):
+    import json
+
+    result = run("build", points, "-o", tmp_path / "g.npz", "--report", "-")
+    assert json.loads(result.out)["workers"] == 1
+
+
+def _die_once(folder, start, stop):
+    mark = Path(folder, f"{start}")
+    if start == 5 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return (np.arange(start, stop),)
+
+
+def test_d01_a_dead_worker_is_replaced(tmp_path):
+    with registry.create("executors", "processes").open(2) as pool:
+        out = np.zeros(20, np.int64)
+        blocks.run(pool, _die_once, str(tmp_path), (out,), rows=20, block=1)
+    assert out.tolist() == list(range(20))
+
+
+def _die_always(_task, start, stop):
+    if start:  # the first call is made in the parent, to compile
+        os._exit(9)
+    return (np.arange(start, stop),)
+
+
+def test_d02_workers_that_always_die_are_reported(tmp_path):
+    with (
+        registry.create("executors", "processes").open(2) as pool,
+        pytest.raises(ResourceError, match="workers died 4 times"),
+    ):
+        blocks.run(pool, _die_always, None, (np.zeros(20),), rows=20, block=1)
+    assert not multiprocessing.active_children()
+
+
+def test_workers_are_killed_whatever_they_do():
+    start = time.monotonic()
+    with registry.create("executors", "processes").open(2) as pool:
+        futures = [pool.submit(time.sleep, 60) for _ in range(2)]
+        wait_until(lambda: any(f.running() for f in futures))
+    assert time.monotonic() - start < 30
+    with pytest.raises((BrokenProcessPool, Exception)):
+        futures[0].result(timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGTERM, 143),
+        (signal.SIGINT, 130),
+        (signal.SIGHUP, 143),
+        (signal.SIGUSR1, 143),
+    ],
+)
+def test_d09_d10_d12_d13_signals_end_everything(large, tmp_path, number, code):
+    job = start_large_job(large, tmp_path)
+    children = processes_of(job.pid)
+    job.send_signal(number)
+    _, err = job.communicate(timeout=20)
+    assert job.returncode == code
+    assert len(err.splitlines()) == 1, err
+    wait_until(lambda: not any(map(alive, children)), 10)
+    assert [p.name for p in tmp_path.iterdir()] == ["tmp"]
+    assert not list((tmp_path / "tmp").glob("nnkgraph-[!c]*"))
+
+
+def test_d08_workers_end_with_a_killed_parent(large, tmp_path):
+    job = start_large_job(large, tmp_path)
+    children = processes_of(job.pid)
+    job.kill()
+    job.communicate(timeout=20)
+    wait_until(lambda: not any(map(alive, children)), 5)
+
+
+def alive(pid):
+    try:
+        return (
+            "Z"
+            not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        )
+    except OSError:
+        return False
+
+
+def start_large_job(large, tmp_path):
+    """Start a run and wait until its workers are busy."""
+    (tmp_path / "tmp").mkdir()
+    job = subprocess.Popen(
+        [
+            PROGRAM,
+            "build",
+            large,
+            "-o",
+            tmp_path / "g.npz",
+            "-j",
+            "2",
+            "-k",
+            "300",
+            "-q",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+    )
+    # the run, the fork server and its tracker, and two workers
+    wait_until(lambda: len(processes_of(job.pid)) >= 4)
+    time.sleep(0.5)
+    assert job.poll() is None
+    return job
