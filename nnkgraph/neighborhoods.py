@@ -1,0 +1,153 @@
+"""The middle stage: weights of all candidate edges, block by block on a pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nnkgraph import blocks
+from nnkgraph.data import Neighborhoods
+from nnkgraph.methods import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nnkgraph.data import Candidates, FloatArray, IndexArray
+    from nnkgraph.executors import Pool, Shared
+    from nnkgraph.kernels import Kernel
+    from nnkgraph.methods import Method
+
+_BATCH_BYTES = 1 << 20
+"""Local matrices worked on at once: as many as stay in the cache."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What every block needs; small, because it travels to the workers."""
+
+    x: Shared
+    index: Shared
+    distance: Shared
+    first: Shared | None
+    kernel: Kernel
+    method: Method
+
+
+def solve(
+    pool: Pool,
+    x: FloatArray,
+    candidates: Candidates,
+    *,
+    kernel: Kernel,
+    method: Method,
+    first: IndexArray | None = None,
+    block: int = 1024,
+    on_rows: Callable[[int], object] = lambda _: None,
+) -> Neighborhoods:
+    """Weigh every candidate edge.
+
+    Parameters
+    ----------
+    pool : Pool
+        Where the blocks are computed.
+    x : (n, d) array
+        The rows as the kernel sees them.
+    candidates : Candidates
+        The (n, m) candidates.
+    kernel, method : plug-ins
+        A fitted kernel and the method.
+    first : (n,) array of int, optional
+        The lowest row with the same values, where there may be identical rows.
+    block : int
+        Rows that are sent to a worker at once; the result does not depend on it.
+    on_rows : callable
+        Hears how many rows were just done.
+    """
+    n, m = candidates.index.shape
+    task = _Task(
+        pool.share(x),
+        pool.share(candidates.index),
+        pool.share(candidates.distance),
+        None if first is None else pool.share(first),
+        kernel,
+        method,
+    )
+    weights = np.zeros((n, m))
+    errors = np.empty(n) if method.has_error else None
+    certificate = np.empty(n) if method.has_error else None
+    blocks.run(
+        pool,
+        _weigh_block,
+        task,
+        (weights, errors, certificate),
+        rows=n,
+        block=block,
+        on_rows=on_rows,
+    )
+    return Neighborhoods(weights, errors, certificate)
+
+
+def _weigh_block(
+    task: _Task, start: int, stop: int
+) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    x, index, distance = task.x.open(), task.index.open(), task.distance.open()
+    m = index.shape[1]
+    batch = max(1, _BATCH_BYTES // (4 * m * (m + 1) + 1))
+    parts = []
+    for low in range(start, stop, batch):
+        rows = slice(low, min(low + batch, stop))
+        problem = Problem(x, x[rows], index[rows], distance[rows], task.kernel)
+        if task.first is None or not task.method.has_error:
+            parts.append(task.method.weigh(problem))
+        else:
+            parts.append(
+                _weigh_with_copies(task.method, problem, task.first.open(), rows)
+            )
+    return (
+        np.concatenate([part.weights for part in parts]),
+        _joined([part.errors for part in parts]),
+        _joined([part.certificate for part in parts]),
+    )
+
+
+def _joined(parts: list[FloatArray | None]) -> FloatArray | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
+
+
+def _weigh_with_copies(
+    method: Method, problem: Problem, first: IndexArray, rows: slice
+) -> Neighborhoods:
+    """Weigh with identical candidates counted as one: the one of lowest index.
+
+    A candidate identical to the node itself explains it perfectly: it gets weight 1,
+    and the error is zero.
+    """
+    index = problem.index
+    same_as = np.where(
+        index >= 0, first[np.maximum(index, 0)], -1 - np.arange(index.shape[1])
+    )
+    order = np.argsort(same_as, axis=1, kind="stable")
+    ordered = np.take_along_axis(same_as, order, axis=1)
+    again = np.zeros(index.shape, np.bool_)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    repeated = np.zeros(index.shape, np.bool_)
+    np.put_along_axis(repeated, order, again, axis=1)
+
+    distinct = Problem(
+        problem.x,
+        problem.queries,
+        np.where(repeated, -1, index),
+        problem.distance,
+        problem.kernel,
+    )
+    found = method.weigh(distinct)
+    twin = (same_as == first[rows][:, np.newaxis]) & ~repeated
+    copied = twin.any(axis=1)
+    found.weights[copied] = twin[copied]
+    for values in (found.errors, found.certificate):
+        if values is not None:
+            values[copied] = 0.0
+    return found
