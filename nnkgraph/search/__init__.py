@@ -1,0 +1,118 @@
+"""Searches: which nodes are candidates. One file each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from nnkgraph import pairs
+from nnkgraph.compiled import compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nnkgraph.data import Candidates, FloatArray, IndexArray
+    from nnkgraph.executors import Pool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is searched: the k best candidates of every row, never itself.
+
+    Best means the smallest squared distance or the largest inner product, summed in
+    float64 in the order of :mod:`nnkgraph.lanes`; ties go to the lower row number.
+    """
+
+    x: FloatArray
+    """(n, d) the rows as the kernel sees them."""
+
+    k: int
+    """How many, below n."""
+
+    base: str
+    """``"squared-distance"`` or ``"inner-product"``."""
+
+    pool: Pool
+    """Where blocks may be computed."""
+
+    seed: int = 0
+    """For searches that draw at random."""
+
+    origin: IndexArray | None = None
+    """The row numbers in the input file, where repeated rows were left out."""
+
+    first: IndexArray | None = None
+    """For all rows of the input file, the lowest row with the same values."""
+
+    block: int = 256
+    """Rows that are searched at once; the result does not depend on it."""
+
+    on_rows: Callable[[int], object] = lambda _: None
+    """Hears how many rows were just done."""
+
+
+class Search(Protocol):
+    """Finds candidates."""
+
+    def find(self, wanted: Wanted, /) -> Candidates:
+        """Return n x k candidates, best first."""
+        ...
+
+
+def index_dtype(n: int) -> Any:
+    """Return the smallest integer type that counts n rows and knows -1."""
+    return np.int32 if n <= np.iinfo(np.int32).max else np.int64
+
+
+@compiled
+def _sort_rows(score: Any, index: Any) -> None:
+    for i in range(score.shape[0]):
+        for j in range(1, score.shape[1]):
+            s, c = score[i, j], index[i, j]
+            t = j
+            while t > 0 and (
+                score[i, t - 1] > s or (score[i, t - 1] == s and index[i, t - 1] > c)
+            ):
+                score[i, t] = score[i, t - 1]
+                index[i, t] = index[i, t - 1]
+                t -= 1
+            score[i, t] = s
+            index[i, t] = c
+
+
+def ranked(
+    x: FloatArray, queries: FloatArray, index: IndexArray, base: str
+) -> tuple[IndexArray, FloatArray]:
+    """Score candidates from the features and order them, best first.
+
+    Returns
+    -------
+    index : (b, m) array of int
+        The same candidates in order; -1 comes last.
+    score : (b, m) array of float64
+        Squared distances or negative inner products; inf where one is missing.
+    """
+    index = np.ascontiguousarray(index)
+    score = pairs.cross_values(x, queries, index, base)
+    if base == "inner-product":
+        score[index >= 0] *= -1.0
+    ordered = index.copy()
+    _sort_rows(score, ordered)
+    return ordered, score
+
+
+def ranked_blocks(wanted: Wanted, index: IndexArray) -> tuple[IndexArray, FloatArray]:
+    """Score and order the candidates of all rows, a block of rows at a time."""
+    x, score = wanted.x, np.empty(index.shape)
+    ordered = np.empty_like(index)
+    for start in range(0, len(index), 4096):
+        rows = slice(start, start + 4096)
+        ordered[rows], score[rows] = ranked(x, x[rows], index[rows], wanted.base)
+    return ordered, score
+
+
+def distance_of(score: FloatArray, base: str) -> FloatArray:
+    """Turn scores into the distances that candidates carry."""
+    return np.sqrt(score) if base == "squared-distance" else score

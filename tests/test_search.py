@@ -1,0 +1,210 @@
+"""Searches: exact means the definition, ties and rounding included."""
+
+import numpy as np
+import pytest
+from conftest import brute_force
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nnkgraph import registry
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.search import Wanted
+from nnkgraph.search.auto import choose
+from nnkgraph.search.pynndescent import repair
+
+
+def find(x, k, search="exact", base="squared-distance", **options):
+    x = np.ascontiguousarray(x)
+    if x.dtype not in (np.float32, np.float64):
+        x = x.astype(np.float64)
+    with registry.create("executors", "serial").open(1) as pool:
+        return registry.create("search", search).find(
+            Wanted(x, k, base, pool, **options)
+        )
+
+
+def grid(side):
+    return np.stack(np.meshgrid(*[np.arange(side)] * 2), -1).reshape(-1, 2)
+
+
+@given(
+    n=st.integers(2, 80),
+    d=st.integers(1, 40),
+    values=st.integers(1, 6),
+    seed=st.integers(0, 2**32 - 1),
+    offset=st.sampled_from([0, 1000, 10**6]),
+    data=st.data(),
+)
+def test_exact_and_kdtree_are_the_definition_on_data_full_of_ties(
+    n, d, values, seed, offset, data
+):
+    x = np.random.default_rng(seed).integers(0, values, (n, d)).astype(float) + offset
+    k = data.draw(st.integers(1, n - 1))
+    index, score = brute_force(x, k)
+    for search in ("exact", "kdtree"):
+        found = find(x, k, search)
+        assert found.index.tolist() == index.tolist()
+        assert found.distance.tolist() == np.sqrt(score).tolist()
+    index, score = brute_force(x - offset, k, "inner-product")
+    found = find(x - offset, k, base="inner-product")
+    assert found.index.tolist() == index.tolist()
+    assert found.distance.tolist() == score.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("spread", [1e-12, 1.0, 1e12])
+def test_exact_agrees_with_kdtree_on_real_numbers(dtype, spread):
+    x = (np.random.default_rng(3).normal(size=(3000, 20)) * spread).astype(dtype)
+    exact, tree = find(x, 15), find(x, 15, "kdtree")
+    assert np.array_equal(exact.index, tree.index)
+    assert np.array_equal(exact.distance, tree.distance)
+
+
+def test_exact_is_exact_where_float32_cannot_tell_rows_apart():
+    rng = np.random.default_rng(0)
+    x = np.concatenate(
+        [rng.normal(size=(400, 20)) * 1e-9, 1e6 * rng.normal(size=(4, 20))]
+    )
+    index, _ = brute_force(x, 10)
+    # Only the rows that are close together: the others see near-ties everywhere.
+    assert np.array_equal(find(x, 10).index[:400], index[:400])
+
+
+def test_a_grid_is_searched_in_the_order_of_the_row_numbers():
+    found = find(grid(12), 8)
+    index, _ = brute_force(grid(12), 8)
+    assert np.array_equal(found.index, index)
+
+
+@pytest.mark.parametrize("search", ["exact", "kdtree"])
+def test_the_block_size_cannot_be_seen(search):
+    x = np.random.default_rng(2).normal(size=(500, 30)).astype(np.float32)
+    first, other = (find(x, 20, search, block=block) for block in (256, 7))
+    assert np.array_equal(first.index, other.index)
+    assert np.array_equal(first.distance, other.distance)
+
+
+def test_identical_rows_never_find_themselves():
+    found = find(np.ones((20, 3)), 5)
+    own = np.arange(20)[:, np.newaxis]
+    assert not (found.index == own).any()
+    assert found.index[9].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("search", ["kdtree", "pynndescent"])
+def test_searches_by_distance_refuse_inner_products(search):
+    with pytest.raises(ParameterError, match="needs search 'exact'"):
+        find(grid(4), 3, search, base="inner-product")
+
+
+def test_auto_looks_at_the_shape_and_the_kernel_only():
+    assert choose(10**6, 3, "squared-distance")[0] == "kdtree"
+    assert choose(5000, 784, "squared-distance")[0] == "exact"
+    assert choose(10**6, 64, "squared-distance")[0] == "pynndescent"
+    assert choose(10**6, 64, "inner-product")[0] == "exact"
+
+
+def test_auto_says_what_it_chose():
+    found = find(grid(5), 3, "auto")
+    assert found.backend == "kdtree"
+    assert "kdtree was chosen for 25 x 2" in found.notes[0]
+
+
+def test_repair_lets_the_nearer_side_in():
+    # 0 knows 2; 2 does not know 0, although 0 is nearer than the last one 2 knows.
+    index = np.array([[1, 2], [0, 2], [3, 1], [2, 1]])
+    score = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, 4.0], [1.0, 9.0]])
+    mended, scores = repair(index, score)
+    assert mended[2].tolist() == [3, 0]
+    assert scores[2].tolist() == [1.0, 2.0]
+    assert mended[[0, 1, 3]].tolist() == index[[0, 1, 3]].tolist()
+
+
+@pytest.mark.parametrize("d", [3, 20])
+def test_pynndescent_is_repeatable_and_estimates_its_recall(d):
+    x = np.random.default_rng(d).normal(size=(1500, d)) + 1e6
+    first, again = (find(x, 10, "pynndescent:threads=2", seed=3) for _ in range(2))
+    assert np.array_equal(first.index, again.index)
+    truth, _ = brute_force(x, 10)
+    true = np.mean(
+        [len(set(a) & set(b)) for a, b in zip(truth, first.index, strict=True)]
+    )
+    assert not first.exact
+    assert first.recall == pytest.approx(true / 10, abs=0.02)
+    assert first.recall > 0.9
+    assert "threads=2" in first.backend
+    assert (np.diff(first.distance, axis=1) >= 0).all()
+
+
+def test_c17_rows_that_pynndescent_left_short_are_searched_exactly(monkeypatch):
+    import pynndescent
+
+    x = np.random.default_rng(0).normal(size=(300, 4))
+
+    class Short:
+        def __init__(self, data, *, n_neighbors, **_):
+            index, _ = brute_force(x, n_neighbors - 1)
+            index = np.column_stack([np.arange(300), index])
+            index[::7, 3:] = -1
+            self.neighbor_graph = index, None
+
+    monkeypatch.setattr(pynndescent, "NNDescent", Short)
+    found = find(x, 10, "pynndescent:threads=1")
+    assert np.array_equal(found.index, brute_force(x, 10)[0])
+
+
+class TestPrecomputed:
+    @pytest.fixture
+    def x(self):
+        return np.random.default_rng(4).normal(size=(50, 5))
+
+    def write(self, path, neighbors, **others):
+        np.savez(path, neighbors=neighbors, **others)
+        return f"precomputed:path={path}"
+
+    def test_order_self_repeats_and_gaps_do_not_matter(self, x, tmp_path):
+        exact = find(x, 6)
+        mixed = np.column_stack(
+            [np.arange(50), exact.index[:, ::-1], exact.index[:, 0]]
+        )
+        mixed = np.column_stack([mixed, np.full(50, -1)])
+        found = find(x, 6, self.write(tmp_path / "a.npz", mixed))
+        assert np.array_equal(found.index, exact.index)
+        assert np.array_equal(found.distance, exact.distance)
+        assert found.recall == 1.0
+
+    def test_squared_distances_of_other_tools_are_noticed_and_not_used(
+        self, x, tmp_path
+    ):
+        exact = find(x, 6)
+        spec = self.write(
+            tmp_path / "a.npz", exact.index, distances=(exact.distance**2).astype("f4")
+        )
+        found = find(x, 6, spec)
+        assert np.array_equal(found.distance, exact.distance)
+        assert "squared distances" in found.notes[0]
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda i: i[:40], "50"),
+            (lambda i: np.where(i == i[0, 0], 50, i), "is no row number"),
+            (lambda i: np.where(i == i[0, 0], -2, i), "is no row number"),
+            (lambda i: i[:, :3], "3 neighbors a row, but k is 6"),
+            (lambda i: i[:, :0], "no columns"),
+            (lambda i: i.ravel(), "a.npz"),
+            (lambda i: i + 0.5, "a.npz"),
+        ],
+    )
+    def test_files_that_do_not_fit_are_refused(self, x, tmp_path, change, message):
+        spec = self.write(tmp_path / "a.npz", change(find(x, 6).index))
+        with pytest.raises(InputError, match=message):
+            find(x, 6, spec)
+
+    def test_missing_candidates_are_said(self, x, tmp_path):
+        index = find(x, 6).index.copy()
+        index[3, 4:] = -1
+        found = find(x, 6, self.write(tmp_path / "a,b.npz", index))
+        assert found.index[3, 4:].tolist() == [-1, -1]
+        assert np.isinf(found.distance[3, 4:]).all()
+        assert "2 of 300 candidates are missing" in found.notes[0]
