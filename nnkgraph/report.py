@@ -1,0 +1,192 @@
+"""What is said about a graph: its facts, its provenance and its warnings."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.methods import Problem
+
+if TYPE_CHECKING:
+    from nnkgraph.data import (
+        Candidates,
+        Features,
+        FloatArray,
+        Graph,
+        IndexArray,
+        Neighborhoods,
+    )
+    from nnkgraph.kernels import Kernel
+
+CERTIFICATE_LIMIT = 1e-9
+"""A node whose certificate is above this counts as failed."""
+
+_PACKAGES = ("h5py", "numba", "numpy", "pynndescent", "scipy")
+
+
+def facts(graph: Graph) -> dict[str, Any]:
+    """Count nodes, edges, components and isolated nodes."""
+    from scipy.sparse.csgraph import connected_components
+
+    n = graph.nodes
+    ends = graph.adjacency.indices
+    degree = np.diff(graph.adjacency.indptr) + np.bincount(ends, minlength=n)
+    components = connected_components(graph.adjacency, directed=False)[0]
+    return {
+        "nodes": n,
+        "edges": int(graph.edges),
+        "edges_per_node": graph.edges / n,
+        "components": int(components),
+        "isolated": int((degree == 0).sum()),
+        "directed": graph.directed,
+    }
+
+
+def certificate(
+    found: Neighborhoods, origin: IndexArray | None
+) -> dict[str, Any] | None:
+    """Sum up the optimality of all nodes, and name the first that miss it."""
+    if found.certificate is None:
+        return None
+    values = found.certificate
+    failed = np.flatnonzero(~(values <= CERTIFICATE_LIMIT))
+    named = failed if origin is None else origin[failed]
+    return {
+        "kkt_max": float(np.nan_to_num(values, nan=1e300).max(initial=0.0)),
+        "kkt_mean": float(np.nan_to_num(values, nan=1e300).sum() / max(1, len(values))),
+        "nodes_failed": len(failed),
+        "failed": [int(node) for node in named[:10]],
+    }
+
+
+def errors(graph: Graph) -> dict[str, float] | None:
+    """Sum up J over all nodes."""
+    if graph.errors is None:
+        return None
+    total = math.fsum(graph.errors) / max(1, len(graph.errors))
+    return {"mean": total, "max": float(graph.errors.max(initial=0.0))}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that took part."""
+    import platform
+    from importlib.metadata import version
+
+    from nnkgraph import __version__
+
+    found = {name: version(name) for name in _PACKAGES}
+    return {"nnkgraph": __version__, "python": platform.python_version(), **found}
+
+
+def provenance(features: Features, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what determines a result, to be stored with it.
+
+    Never the command, paths, workers or times: equal results are equal bytes.
+    """
+    from nnkgraph import __version__
+
+    return {
+        "schema": 1,
+        "nnkgraph": __version__,
+        **settings,
+        "shape": list(features.x.shape),
+        "sha256": features.sha256,
+    }
+
+
+def search_facts(candidates: Candidates) -> dict[str, Any]:
+    """Describe how candidates were found."""
+    return {
+        "backend": candidates.backend,
+        "recall": 1.0 if candidates.exact else candidates.recall,
+        "threads": candidates.threads,
+    }
+
+
+def own_similarity(x: FloatArray, candidates: Candidates, kernel: Kernel) -> FloatArray:
+    """Return every node's similarity with itself, the unit of its error."""
+    return Problem(x, x, candidates.index, candidates.distance, kernel).own()
+
+
+def input_facts(features: Features) -> dict[str, Any]:
+    """Describe the features."""
+    return {
+        "name": features.name,
+        "shape": list(features.x.shape),
+        "dtype": features.dtype,
+        "sha256": features.sha256,
+    }
+
+
+def bandwidth_warnings(kernel: Kernel, candidates: Candidates) -> list[str]:
+    """Say so where a bandwidth is far from the distances it is meant for."""
+    sigma = kernel.bandwidth(candidates)
+    if sigma is None or not candidates.index.size:
+        return []
+    near = candidates.distance[:, 0]
+    near, far = near[np.isfinite(near)], _last(candidates)
+    if len(near) and np.median(near) > 6.5 * sigma:
+        lost = int((near > 6.5 * sigma).sum())
+        message = (
+            f"sigma {sigma:.4g} is small beside the distances: {lost} of {len(near)} "
+            "nodes have no candidate with a similarity above 1e-9; try --sigma auto or "
+            "--sigma local"
+        )
+        return [message]
+    if len(far) and 0 < np.median(far) < 0.05 * sigma:
+        message = (
+            f"sigma {sigma:.4g} is large beside the distances: all similarities are "
+            "within 0.2 % of 1, and weights rest on their last digits; try --sigma auto"
+        )
+        return [message]
+    return []
+
+
+def _last(candidates: Candidates) -> Any:
+    finite = np.where(np.isfinite(candidates.distance), candidates.distance, -np.inf)
+    far = finite.max(axis=1)
+    return far[np.isfinite(far)]
+
+
+def graph_warnings(report: dict[str, Any], *, base: str) -> list[str]:
+    """Say so where the result is not what most people want."""
+    n, isolated = report["nodes"], report["isolated"]
+    if n < 2 or isolated <= 0.01 * n:
+        return []
+    if base == "inner-product":
+        advice = "inner products favor long rows: try --scale unit or --kernel cosine"
+    else:
+        advice = "try --min-degree 3, --symmetrize error-union or --sigma local"
+    return [f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated; {advice}"]
+
+
+def description(graph: Graph) -> dict[str, Any]:
+    """Describe a graph: everything ``info`` shows."""
+    degree = np.diff(graph.adjacency.indptr)
+    weight = graph.adjacency.data
+    return {
+        **facts(graph),
+        "degree": _spread(degree),
+        "weight": _spread(weight),
+        "error": _spread(graph.errors) if graph.errors is not None else {},
+        "ids": "yes" if graph.ids else "no",
+        "candidates": "stored" if graph.candidates is not None else "not stored",
+        "provenance": graph.provenance,
+    }
+
+
+def _spread(values: Any) -> dict[str, float]:
+    """Return the extremes, the quartiles and the mean."""
+    if not len(values):
+        return {}
+    low, first, middle, third, high = np.percentile(values, [0, 25, 50, 75, 100])
+    return {
+        "min": float(low),
+        "q1": float(first),
+        "median": float(middle),
+        "q3": float(third),
+        "max": float(high),
+        "mean": math.fsum(values) / len(values),
+    }
