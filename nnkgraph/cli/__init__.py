@@ -1,0 +1,1 @@
+"""The command line: translates, calls one library function, says what was done."""

@@ -1,0 +1,43 @@
+"""nnkgraph info: what a graph is like."""
+
+from __future__ import annotations
+
+import click
+
+from nnkgraph.cli import options, say
+
+
+@click.command()
+@click.argument("graph")
+@click.option("--format", "format_", metavar="NAME", help="Format of GRAPH, for '-'.")
+@options.json_opt
+@options.talk_options
+def command(graph: str, format_: str | None, as_json: bool) -> None:
+    """Print nodes, edges, degrees, components, weights and provenance of GRAPH.
+
+    \b
+    Examples:
+      nnkgraph info graph.npz
+      nnkgraph info graph.graphml --json
+    """
+    import json
+
+    from nnkgraph import report
+    from nnkgraph.cli.files import read_graph
+
+    known = report.description(read_graph(graph, format_=format_))
+    if as_json:
+        say.data(json.dumps(known, indent=2, allow_nan=False))
+        return
+    for name, value in known.items():
+        if isinstance(value, dict):
+            inside = ", ".join(f"{key} {_short(one)}" for key, one in value.items())
+            say.data(f"{name:<15} {inside or '-'}")
+        else:
+            say.data(f"{name:<15} {_short(value)}")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return say.printable(str(value))

@@ -1,0 +1,44 @@
+"""nnkgraph list: the plug-ins."""
+
+from __future__ import annotations
+
+import click
+
+from nnkgraph.cli import options, say
+
+_FOLDERS = ("methods", "kernels", "search", "executors", "formats")
+
+
+@click.command()
+@click.argument("what", type=click.Choice([*_FOLDERS, "rules"]), required=False)
+@options.json_opt
+def command(what: str | None, as_json: bool) -> None:
+    """List methods, kernels, searches, executors, formats or rules.
+
+    With parameters and their defaults, written as they are typed:
+    name:parameter=value,...
+
+    \b
+    Examples:
+      nnkgraph list
+      nnkgraph list methods
+    """
+    from nnkgraph.catalog import catalog
+
+    listed = catalog([what] if what else [*_FOLDERS, "rules"])
+    if as_json:
+        import json
+
+        say.data(json.dumps(listed, indent=2))
+        return
+    lines = []
+    for folder, entries in listed.items():
+        lines.append(f"{folder}:")
+        width = max(len(entry["name"]) for entry in entries)
+        for entry in entries:
+            lines.append(f"  {entry['name']:<{width}}  {entry['about']}")
+            lines += [
+                f"  {'':<{width}}  :{name}={value}"
+                for name, value in entry["parameters"].items()
+            ]
+    say.data("\n".join(lines))

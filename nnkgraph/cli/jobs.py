@@ -1,0 +1,219 @@
+"""The body of ``build``: inputs are read, built, written and summed up."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import click
+
+from nnkgraph import formats, registry, report
+from nnkgraph.build import build_graph
+from nnkgraph.cli import say
+from nnkgraph.cli.files import read_features
+from nnkgraph.cli.progress import Progress
+from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
+from nnkgraph.resources import MemoryWatch
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What one input is read from and where its results go."""
+
+    features: str
+    output: str
+    report: str | None
+
+
+def build_all(
+    features: tuple[str, ...],
+    *,
+    output: str,
+    report: str | None,
+    format_: str | None,
+    no_clobber: bool,
+    dry_run: bool,
+    delimiter: str | None,
+    header: bool | None,
+    id_column: str | None,
+    **settings: Any,
+) -> None:
+    """Build every input; a bad one is reported and does not stop the others."""
+    for folder, option in (
+        ("methods", "method"),
+        ("kernels", "kernel"),
+        ("search", "search"),
+    ):
+        registry.create(folder, settings[option])  # before time is spent on reading
+    read_format, write_format = _formats(format_, features, output)
+    reading = {
+        "format_": read_format,
+        "delimiter": delimiter,
+        "header": header,
+        "id_column": id_column,
+    }
+    for files in _targets(features, output, report):
+        try:
+            formats.check_output(
+                files.output,
+                format=write_format,
+                no_clobber=no_clobber,
+                inputs=[files.features],
+            )
+            if files.report:
+                formats.check_file(files.report, inputs=[files.features])
+            _build_one(files, reading, write_format, settings, dry_run=dry_run)
+        except NnkGraphError as error:
+            if len(features) == 1:
+                raise
+            say.error(str(error))
+            say.traceback()
+            say.failures.add(error.exit_code)
+
+
+def _formats(
+    given: str | None, features: tuple[str, ...], output: str
+) -> tuple[str | None, str | None]:
+    """Return the formats of input and output; by default their names decide."""
+    if given and "," in given:
+        read, _, write = given.partition(",")
+        return read or None, write or None
+    if output == "-" and "-" not in features:
+        return None, given
+    return given, None
+
+
+def _targets(
+    features: tuple[str, ...], output: str, report: str | None
+) -> list[_Files]:
+    """Put each input's name into the names of its results."""
+    if len(features) > 1:
+        for option, value in (("--output", output), ("--report", report)):
+            if value is not None and "{name}" not in value:
+                raise ParameterError(
+                    f"{option}: several inputs need {{name}} in the file name, as in "
+                    "'graphs/{name}.npz'"
+                )
+    targets = []
+    for spec in features:
+        path, item = formats.split_item(spec)
+        name = PurePath(path).name.removesuffix(".gz")
+        name = PurePath(name).stem + (f"-{item.replace('/', '-')}" if item else "")
+        target = output.replace("{name}", name)
+        targets.append(_Files(spec, target, report and report.replace("{name}", name)))
+    seen: dict[str, str] = {}
+    for files in targets:
+        if files.output in seen:
+            raise ParameterError(
+                f"{seen[files.output]} and {files.features} would both be written to "
+                f"{files.output}"
+            )
+        seen[files.output] = files.features
+    return targets
+
+
+def _build_one(
+    files: _Files,
+    reading: dict[str, Any],
+    write_format: str | None,
+    settings: dict[str, Any],
+    *,
+    dry_run: bool,
+) -> None:
+    stages = Progress()
+    start = time.perf_counter()
+    with MemoryWatch() as memory:
+        with stages("read"):
+            matrix = read_features(files.features, **reading)
+        formats.check_ids(files.output, matrix.ids, format=write_format)
+        n, d = matrix.x.shape
+        say.detail(f"{files.features}: {n} x {d} {matrix.dtype}")
+        if dry_run:
+            _say_plan(files, n, d, settings)
+            return
+        graph = build_graph(matrix, stages=stages, **settings)
+        with stages("write"):
+            formats.write_graph(files.output, graph, format=write_format)
+    full = {
+        **graph.report,
+        "timings": _timings(stages, time.perf_counter() - start),
+        "peak_memory_bytes": memory.peak,
+        "versions": report.versions(),
+        "command": click.get_current_context().command_path,
+    }
+    if files.report:
+        _write_report(files.report, full)
+    _say_result(files, full)
+    _check_quality(files, full)
+
+
+def _timings(stages: Progress, total: float) -> dict[str, float]:
+    names = ("start", "read", "search", "solve", "symmetrize", "write")
+    return {**{name: stages.seconds.get(name, 0.0) for name in names}, "total": total}
+
+
+def _say_plan(files: _Files, n: int, d: int, settings: dict[str, Any]) -> None:
+    from nnkgraph.resources import granted_cpus
+
+    workers = settings["workers"]
+    workers = f"up to {granted_cpus()}" if workers == "auto" else workers
+    say.summary(
+        f"{files.features}: {n} x {d}, readable and finite; would be built with "
+        f"method {settings['method']}, kernel {settings['kernel']}, search "
+        f"{settings['search']}, {workers} workers, into {files.output}"
+    )
+
+
+def _say_result(files: _Files, full: dict[str, Any]) -> None:
+    for note in full["notes"]:
+        say.summary(note)
+    known = full["search"]["recall"]
+    recall = (
+        f", recall {known:.4f} (estimated)" if known is not None and known < 1 else ""
+    )
+    sigma = "" if full["sigma"] is None else f", sigma {full['sigma']:.6g}"
+    copies = f", {full['duplicates']} copies of rows" if full["duplicates"] else ""
+    say.summary(
+        f"{files.features}: {full['method']}, {full['kernel']}{sigma}, k {full['k']}, "
+        f"search {full['search']['backend']}{recall}{copies}"
+    )
+    say.summary(
+        f"{files.output}: {full['nodes']} nodes, {full['edges']} edges "
+        f"({full['edges_per_node']:.2f} per node), components: {full['components']}, "
+        f"isolated: {full['isolated']}; rule {full['rule']} dropped "
+        f"{full['dropped']} pairs"
+    )
+    proof = full["certificate"]
+    if proof:
+        say.summary(
+            f"certificate: {proof['kkt_max']:.1e} at the worst node, failed: "
+            f"{proof['nodes_failed']}; mean error J {full['error']['mean']:.4g}"
+        )
+    say.summary(f"done in {full['timings']['total']:.2f} s")
+    for name, seconds in full["timings"].items():
+        say.detail(f"  {name:<10} {seconds:8.3f} s")
+    for warning in full["warnings"]:
+        say.warning(warning)
+
+
+def _write_report(path: str, full: dict[str, Any]) -> None:
+    text = json.dumps(full, indent=2, allow_nan=False)
+    if path == "-":
+        say.data(text)
+    else:
+        formats.write_file(path, f"{text}\n".encode())
+
+
+def _check_quality(files: _Files, full: dict[str, Any]) -> None:
+    """Fail, after all was written, where a node's solution is not proven."""
+    proof = full["certificate"]
+    if proof and proof["nodes_failed"]:
+        nodes = ", ".join(map(str, proof["failed"]))
+        raise QualityError(
+            f"{files.output}: {proof['nodes_failed']} nodes miss the certificate of "
+            f"{report.CERTIFICATE_LIMIT:g} (worst {proof['kkt_max']:.1e}): {nodes}; "
+            "the graph was written and is marked; another --sigma may help"
+        )

@@ -1,0 +1,162 @@
+"""The command group, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from nnkgraph import __version__, registry
+from nnkgraph.cli import say
+from nnkgraph.errors import NnkGraphError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_FOLDER = "cli/commands"
+_COMPLETE = "_NNKGRAPH_COMPLETE"
+
+
+class Stopped(BaseException):
+    """A signal asked the process to end; passes every ``except Exception``."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Commands(click.Group):
+    """The commands of a folder, each imported when it is needed."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Return the names of the files."""
+        return list(registry.names(_FOLDER))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import a command, or suggest the one that was meant."""
+        if name not in self.list_commands(ctx):
+            close = get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "see nnkgraph --help"
+            ctx.fail(f"no such command {name!r}; {hint}")
+        module = importlib.import_module(f"nnkgraph.cli.commands.{name}")
+        command: click.Command = module.command
+        return command
+
+
+@click.command(
+    cls=Commands,
+    no_args_is_help=True,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 88,
+        "auto_envvar_prefix": "NNKGRAPH",
+    },
+)
+@click.version_option(__version__, "-V", "--version", prog_name="nnkgraph")
+def cli() -> None:
+    """Turn feature matrices into graphs by non-negative kernel regression (NNK).
+
+    \b
+    Examples:
+      nnkgraph build points.npy -o graph.npz
+      nnkgraph build table.csv --id-column id -o graph.graphml
+      nnkgraph info graph.npz
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with the right code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        _catch(number)
+    sys.exit(_flushed(run(sys.argv[1:])))
+
+
+def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of error
+    """Run one call and return its exit code; every error becomes one line."""
+    try:
+        if _COMPLETE in os.environ:
+            cli.main(args, prog_name="nnkgraph", complete_var=_COMPLETE)
+        # Not cli.main: it turns broken pipes and Ctrl-C into exit codes of its own.
+        with cli.make_context("nnkgraph", args) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.UsageError as error:
+        say.error(_usage_message(error))
+        return 2
+    except click.ClickException as error:
+        say.error(error.format_message())
+        return error.exit_code
+    except NnkGraphError as error:
+        say.error(str(error))
+        say.traceback()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        say.error("interrupted")
+        return 130
+    except Stopped as stop:
+        if stop.number == signal.SIGINT:
+            say.error("interrupted")
+            return 130
+        say.error(f"stopped by {signal.Signals(stop.number).name}")
+        return 143
+    except BrokenPipeError:
+        return 141
+    except MemoryError as error:
+        say.error(f"out of memory: {error}; use fewer workers (-j)")
+        return 5
+    except Exception as error:
+        say.error(
+            f"bug: {type(error).__name__}: {error}; please report it with the output "
+            "of the same command and -vv"
+        )
+        say.traceback()
+        return 1
+    return say.failures.exit_code
+
+
+def _usage_message(error: click.UsageError) -> str:
+    """Return Click's message in one line, with the command and where to look."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    parameter = getattr(error, "param", None)
+    if error.ctx is None:
+        return message
+    source = error.ctx.get_parameter_source(parameter.name) if parameter else None
+    if parameter and source and source.name == "ENVIRONMENT":
+        variable = (
+            parameter.envvar or f"{error.ctx.auto_envvar_prefix}_{parameter.name}"
+        )
+        message += f" (from the environment variable {str(variable).upper()})"
+    command = error.ctx.command_path
+    where = f"{command.partition(' ')[2]}: " if " " in command else ""
+    return f"{where}{message} (see {command} --help)"
+
+
+def _catch(number: signal.Signals) -> None:
+    """Turn a signal into an exception, unless the caller had it ignored (nohup)."""
+
+    def stop(received: int, _frame: FrameType | None) -> None:
+        # A second Ctrl-C ends the process at once; its workers end with it.
+        again = signal.SIG_DFL if received == signal.SIGINT else signal.SIG_IGN
+        signal.signal(received, again)
+        raise Stopped(received)
+
+    if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, stop)
+
+
+def _flushed(code: int) -> int:
+    """Flush what was printed; a reader that has gone away is no error to report."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError as error:
+            # What could not be written must not be tried again when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            code = 141 if isinstance(error, BrokenPipeError) else code or 4
+    return code

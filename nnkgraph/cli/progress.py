@@ -1,0 +1,53 @@
+"""Progress on stderr: a bar on a terminal, otherwise a line every tenth."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from nnkgraph.cli import say
+from nnkgraph.stages import Stages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PATIENCE = 3.0
+"""Seconds a stage may take in silence when there is no terminal."""
+
+
+class Progress(Stages):
+    """Stages that the user can watch."""
+
+    def begin(
+        self, name: str, total: int
+    ) -> tuple[Callable[[int], object], Callable[[], object]]:
+        """Show a bar or write lines, or neither with --quiet."""
+        if not total or say.level.verbosity < 0:
+            return super().begin(name, total)
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            bar = tqdm(total=total, desc=name, unit=" rows", leave=False, delay=0.5)
+            return bar.update, bar.close
+        return _Lines(name, total).advance, _nothing
+
+
+class _Lines:
+    """A line for each tenth of a stage that takes long."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self._name, self._total = name, total
+        self._done, self._tenths = 0, 0
+        self._start = time.monotonic()
+
+    def advance(self, rows: int) -> None:
+        self._done += rows
+        tenths = 10 * self._done // self._total
+        if tenths > self._tenths and time.monotonic() - self._start > _PATIENCE:
+            say.summary(f"{self._name}: {10 * tenths} % of {self._total} rows")
+        self._tenths = tenths
+
+
+def _nothing() -> None:
+    """Leave no trace: lines stay as they are."""

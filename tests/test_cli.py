@@ -1,0 +1,499 @@
+"""The command line: mistakes get one line and the right code, results are whole."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from conftest import PROGRAM, SAMPLES
+
+from nnkgraph import build_graph, read_graph, registry
+from nnkgraph.cli import main
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+MISTAKES = [
+    # what is in the folder besides points.npy, the arguments, the code, the words
+    ("missing file", {}, "build nope.npy -o g.npz", 3, "nope.npy: no such file"),
+    ("text as npy", {"a.npy": "1 2 3\n"}, "build a.npy -o g.npz", 3, "not a npy file"),
+    ("ragged csv", {"a.csv": "1,2\n3\n"}, "build a.csv -o g.npz", 3, "line 2"),
+    (
+        "header row",
+        {"a.csv": "x,y\n1,2\n"},
+        "build a.csv --no-header -o g.npz",
+        3,
+        "line 1",
+    ),
+    (
+        "id column",
+        {"a.csv": "x,y\nn1,2\nn2,3\n"},
+        "build a.csv -o g.npz",
+        3,
+        "--id-column",
+    ),
+    ("NaN", {"a.csv": "1,2\n3,nan\n"}, "build a.csv -o g.npz", 3, "line 2, column 2"),
+    (
+        "wrong delimiter",
+        {"a.csv": "1;2\n3;4\n"},
+        "build a.csv -o g.npz",
+        3,
+        "--delimiter",
+    ),
+    ("empty file", {"a.csv": ""}, "build a.csv -o g.npz", 3, "empty"),
+    ("k too large", {}, "build points.npy -o g.npz -k 60", 3, "at most 59"),
+    ("k is no number", {}, "build points.npy -o g.npz -k ten", 2, "'ten'"),
+    ("k is zero", {}, "build points.npy -o g.npz -k 0", 2, "'-k'"),
+    ("no output", {}, "build points.npy", 2, "Missing option '-o'"),
+    ("unknown input", {"a.xls": "x"}, "build a.xls -o g.npz", 2, ".npy"),
+    ("unknown output", {}, "build points.npy -o g.gml2", 2, ".graphml"),
+    ("no directory", {}, "build points.npy -o no/where/g.npz", 4, "no/where"),
+    ("output is input", {}, "build points.npy -o points.npy", 2, "points.npy"),
+    ("directory as input", {}, "build . -o g.npz", 3, "directory"),
+    ("unknown command", {}, "biuld points.npy -o g.npz", 2, "did you mean 'build'"),
+    ("unknown option", {}, "build points.npy -o g.npz --kk 3", 2, "--kk"),
+    ("unknown method", {}, "build points.npy -o g.npz --method nkn", 2, "knn, nnk"),
+    (
+        "bad parameter",
+        {},
+        "build points.npy -o g.npz --method nnk:x=1",
+        2,
+        "no parameter",
+    ),
+    ("bad sigma", {}, "build points.npy -o g.npz --sigma 0", 2, "'--sigma'"),
+    ("bad workers", {}, "build points.npy -o g.npz -j 0", 2, "'-j'"),
+    ("bad seed", {}, "build points.npy -o g.npz --seed -1", 2, "'--seed'"),
+    (
+        "rule needs errors",
+        {},
+        "build points.npy -o g.npz --method knn --symmetrize error",
+        2,
+        "max, mean",
+    ),
+    (
+        "sigma without use",
+        {},
+        "build points.npy -o g.npz --kernel cosine --sigma 1",
+        2,
+        "no bandwidth",
+    ),
+    (
+        "many inputs, one output",
+        {"b.csv": "1,2\n"},
+        "build points.npy b.csv -o g.npz",
+        2,
+        "{name}",
+    ),
+    ("graph is no graph", {"g.npz": "hello"}, "info g.npz", 3, "g.npz"),
+    ("features as graph", {}, "info points.npy", 2, "points.npy"),
+    ("stdin without format", {}, "build - -o g.npz", 2, "format"),
+    ("candidates as csv", {}, "search points.npy -o knn.csv", 2, ".npz"),
+    (
+        "no such picture",
+        {},
+        "plot points.npy --coords points.npy -o a.png",
+        2,
+        "points.npy",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("files", "call", "code", "words"),
+    [m[1:] for m in MISTAKES],
+    ids=[m[0] for m in MISTAKES],
+)
+def test_mistakes_exit_with_one_line_and_no_file(
+    run, points, tmp_path, monkeypatch, files, call, code, words
+):
+    for name, text in files.items():
+        write(tmp_path / name, text)
+    monkeypatch.chdir(tmp_path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    result = run(*call.split())
+    assert result.code == code, result.err
+    assert len(result.lines) == 1, result.err
+    assert result.lines[0].startswith("nnkgraph: error: ")
+    assert words in result.err
+    assert not result.out
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_b10_a_bad_environment_variable_is_named(program, points):
+    env = {"NNKGRAPH_BUILD_K": "zz"}
+    result = program("build", points, "-o", "g.npz", env=env)
+    assert result.code == 2
+    assert "NNKGRAPH_BUILD_K" in result.err
+    assert len(result.lines) == 1
+
+
+def test_b14_help_works_with_a_broken_environment(program):
+    result = program(
+        "build", "--help", env={"NNKGRAPH_BUILD_K": "zz", "NNKGRAPH_WORKERS": "x"}
+    )
+    assert result.code == 0
+    assert "Examples:" in result.out
+
+
+def test_environment_variables_set_options(program, points, tmp_path):
+    env = {"NNKGRAPH_BUILD_K": "4", "NNKGRAPH_WORKERS": "1"}
+    result = program("build", points, "-o", "g.npz", env=env)
+    assert result.code == 0
+    assert "k 4," in result.err
+    assert (
+        program("build", points, "-o", "g.npz", "-k", 5, env=env).err.count("k 5,") == 1
+    )
+
+
+def test_a_build_says_what_it_did_and_keeps_stdout_empty(run, points, tmp_path):
+    target = tmp_path / "g.npz"
+    result = run("build", points, "-o", target)
+    assert result.code == 0
+    assert not result.out
+    assert "60 nodes" in result.err
+    assert "certificate" in result.err
+    assert scipy.sparse.load_npz(target).shape == (60, 60)
+    assert read_graph(target).provenance["k"] == 30
+
+
+def test_quiet_says_nothing_and_verbose_more(run, points, tmp_path):
+    target = tmp_path / "g.npz"
+    assert not run("build", points, "-o", target, "-q").err
+    assert "symmetrize" in run("build", points, "-o", target, "-v").err
+
+
+def test_the_report_has_every_field_that_scripts_rely_on(run, points, tmp_path):
+    result = run(
+        "build", points, "-o", tmp_path / "g.npz", "--report", tmp_path / "r.json"
+    )
+    assert result.code == 0, result.err
+    report = json.loads((tmp_path / "r.json").read_text())
+    for field in [
+        "schema",
+        "nodes",
+        "edges",
+        "edges_per_node",
+        "components",
+        "isolated",
+        "k",
+        "method",
+        "kernel",
+        "sigma",
+        "rule",
+        "duplicates",
+        "candidates_grown",
+        "certificate",
+        "error",
+        "search",
+        "workers",
+        "timings",
+        "peak_memory_bytes",
+        "seed",
+        "versions",
+        "input",
+        "command",
+    ]:
+        assert field in report, field
+    assert report["schema"] == 1
+    assert set(report["timings"]) == {
+        "start",
+        "read",
+        "search",
+        "solve",
+        "symmetrize",
+        "write",
+        "total",
+    }
+    parts = sum(v for name, v in report["timings"].items() if name != "total")
+    assert parts <= report["timings"]["total"]
+    assert report["peak_memory_bytes"] > 10e6
+    assert set(report["certificate"]) >= {"kkt_max", "kkt_mean", "nodes_failed"}
+    assert set(report["search"]) == {"backend", "recall", "threads"}
+    assert set(report["input"]) == {"name", "shape", "dtype", "sha256"}
+
+
+def test_e18_the_report_goes_to_stdout_where_asked(run, points, tmp_path):
+    result = run("build", points, "-o", tmp_path / "g.npz", "--report", "-", "-q")
+    assert json.loads(result.out, parse_constant=pytest.fail)["nodes"] == 60
+    assert not result.err
+
+
+def test_a_dry_run_checks_everything_and_writes_nothing(run, points, tmp_path):
+    target = tmp_path / "g.npz"
+    result = run("build", points, "-o", target, "--dry-run")
+    assert result.code == 0
+    assert "60 x 3" in result.err
+    assert not target.exists()
+    assert run("build", points, "-o", tmp_path / "no" / "g.npz", "--dry-run").code == 4
+
+
+def test_several_inputs_share_a_call_and_a_bad_one_does_not_stop_the_others(
+    run, tmp_path
+):
+    rng = np.random.default_rng(0)
+    for name in "abc":
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(40, 3)))
+    write(tmp_path / "b.npy", "no array")
+    (tmp_path / "out").mkdir()
+    inputs = [tmp_path / f"{name}.npy" for name in "abc"]
+    result = run("build", *inputs, "-o", tmp_path / "out" / "{name}.npz", "-q")
+    assert result.code == 3
+    assert len(result.lines) == 1
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["a.npz", "c.npz"]
+
+
+def test_inputs_that_would_share_a_target_are_refused(run, tmp_path):
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "x.npy", np.eye(4))
+    inputs = [tmp_path / folder / "x.npy" for folder in "ab"]
+    result = run("build", *inputs, "-o", tmp_path / "{name}.npz")
+    assert result.code == 2
+    assert "both" in result.err
+
+
+def test_c18_a_missed_certificate_is_exit_6_after_writing(
+    run, points, tmp_path, monkeypatch
+):
+    from nnkgraph import qp
+
+    solve = qp.solve
+
+    def wrong(*args, **options):
+        theta, certificate, gain = solve(*args, **options)
+        certificate[3:5] = 1e-6
+        return theta, certificate, gain
+
+    monkeypatch.setattr(qp, "solve", wrong)
+    target = tmp_path / "g.npz"
+    result = run("build", points, "-o", target, "--report", tmp_path / "r.json", "-q")
+    assert result.code == 6
+    assert "2 nodes miss the certificate" in result.err
+    assert ": 3, 4;" in result.err
+    assert read_graph(target).provenance["nodes_failed"] == 2
+    assert (
+        json.loads((tmp_path / "r.json").read_text())["certificate"]["nodes_failed"]
+        == 2
+    )
+
+
+def test_a_worker_error_or_bug_is_one_line_that_asks_for_a_report(
+    run, points, tmp_path, monkeypatch
+):
+    from nnkgraph import qp
+
+    def broken(*args, **options):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(qp, "solve", broken)
+    result = run("build", points, "-o", tmp_path / "g.npz", "-q")
+    assert result.code == 1
+    assert len(result.lines) == 1
+    assert "please report" in result.err
+    assert not (tmp_path / "g.npz").exists()
+    assert "Traceback" in run("build", points, "-o", tmp_path / "g.npz", "-vv").err
+
+
+def test_searching_first_gives_the_same_graph(run, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 4, (300, 4)).astype(float)  # many copies, many ties
+    np.save(tmp_path / "x.npy", x)
+    for duplicates in ("merge", "keep"):
+        options = ["-k", 12, "--duplicates", duplicates]
+        assert (
+            run("search", tmp_path / "x.npy", "-o", tmp_path / "knn.h5", *options).code
+            == 0
+        )
+        graph = build_graph(x, k=12, duplicates=duplicates)
+        other = build_graph(
+            x, k=12, duplicates=duplicates, search=f"precomputed:path={tmp_path}/knn.h5"
+        )
+        assert np.array_equal(graph.adjacency.toarray(), other.adjacency.toarray())
+        assert graph.report["sigma"] == other.report["sigma"]
+
+
+def test_info_describes_every_format(run, points, tmp_path):
+    run("build", points, "-o", tmp_path / "g.npz")
+    plain = json.loads(run("info", tmp_path / "g.npz", "--json").out)
+    for ending in ("tsv", "csv", "edgelist", "graphml", "mtx", "tsv.gz"):
+        target = tmp_path / f"g.{ending}"
+        assert run("convert", tmp_path / "g.npz", target).code == 0
+        assert json.loads(run("info", target, "--json").out) == plain
+    assert "components" in run("info", tmp_path / "g.npz").out
+
+
+def test_list_names_everything(run):
+    out = run("list").out
+    for folder in ("methods", "kernels", "search", "executors", "formats"):
+        for name in registry.names(folder):
+            assert f"  {name} " in out
+    assert (
+        json.loads(run("list", "kernels", "--json").out)["kernels"][1]["name"]
+        == "gaussian"
+    )
+
+
+def test_every_command_has_help_with_examples(run):
+    for name in registry.names("cli/commands"):
+        result = run(name, "--help")
+        assert result.code == 0
+        assert "Examples:" in result.out
+        assert f"nnkgraph {name}" in result.out.split("Examples:")[1]
+
+
+def test_a_picture_is_drawn(run, points, tmp_path):
+    run("build", points, "-o", tmp_path / "g.npz", "-k", 8)
+    for ending, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        target = tmp_path / f"g.{ending}"
+        result = run(
+            "plot",
+            tmp_path / "g.npz",
+            "--coords",
+            points,
+            "--beside",
+            tmp_path / "g.npz",
+            "-o",
+            target,
+        )
+        assert result.code == 0, result.err
+        assert target.read_bytes().startswith(magic)
+    assert (
+        run(
+            "plot", tmp_path / "g.npz", "--coords", points, "-o", tmp_path / "g.bmp2"
+        ).code
+        == 2
+    )
+    few = tmp_path / "few.npy"
+    np.save(few, np.zeros((5, 2)))
+    assert run("plot", tmp_path / "g.npz", "--coords", few, "-o", target).code == 3
+
+
+def test_e07_a_closed_pipe_is_silent(points):
+    command = f"{PROGRAM} build {points} -o - --format tsv -q | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("# nnkgraph")
+    assert not done.stderr
+    assert done.returncode in {0, 141}  # small outputs fit into the pipe
+
+
+def test_e07_a_large_output_into_a_closed_pipe_ends_with_141(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(4000, 3)))
+    command = f"{PROGRAM} build {tmp_path}/x.npy -o - --format tsv -q | true"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 141
+    assert not done.stderr
+
+
+def test_a34_standard_input_is_read(program, points):
+    result = program(
+        "build", "-", "-o", "g.npz", "--format", "npy", input_=points.read_bytes()
+    )
+    assert result.code == 0, result.err
+    result = program(
+        "build", "-", "-o", "-", "--format", "npy,tsv", "-q", input_=points.read_bytes()
+    )
+    assert result.code == 0, result.err
+    assert result.out.startswith("# nnkgraph graph")
+    assert program("build", "-", "-o", "g.npz", "--format", "npy", input_=b"").code == 3
+
+
+def test_a36_strange_names_work(program, points, tmp_path):
+    for name in ("a b.npy", "ünïcode.npy", "-dash.npy", "new\nline.npy", "a,b=c.npy"):
+        (tmp_path / name).write_bytes(points.read_bytes())
+        result = program("build", "-o", "g.npz", "-q", "--", name)
+        assert result.code == 0, result.err
+
+
+def test_h12_terminal_escapes_in_names_are_shown_not_sent(program):
+    result = program("build", "\x1b[31mred.npy", "-o", "g.npz")
+    assert result.code == 3
+    assert "\x1b" not in result.err
+
+
+def test_h08_modules_in_the_working_directory_are_not_imported(
+    program, points, tmp_path
+):
+    for name in ("numpy.py", "csv.py", "click.py"):
+        write(tmp_path / name, "raise SystemExit('imported')")
+    assert program("build", points, "-o", "g.npz").code == 0
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"LC_ALL": "C"}, {"TERM": "dumb"}, {"COLUMNS": "1"}, {"HOME": "/nonexistent"}],
+)
+def test_b15_f08_the_surroundings_do_not_matter(program, points, tmp_path, env):
+    assert program("build", points, "-o", "plain.tsv").code == 0
+    assert program("build", points, "-o", "other.tsv", env=env).code == 0
+    assert (tmp_path / "plain.tsv").read_bytes() == (
+        tmp_path / "other.tsv"
+    ).read_bytes()
+
+
+def test_d10_ctrl_c_is_one_line_and_130(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(30_000, 20)))
+    job = subprocess.Popen(
+        [PROGRAM, "build", tmp_path / "x.npy", "-o", tmp_path / "g.npz", "-j", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(2.0)
+    job.send_signal(signal.SIGINT)
+    _, err = job.communicate(timeout=20)
+    assert job.returncode == 130
+    assert err.splitlines()[-1] == "nnkgraph: error: interrupted"
+    assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_python_m_nnkgraph_works(tmp_path):
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-m", "nnkgraph", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("nnkgraph, version")
+
+
+def test_every_sample_gives_equal_graphs_in_every_format(run, tmp_path):
+    samples = {
+        "roll": [SAMPLES / "swiss_roll.npy"],
+        "moons": [SAMPLES / "two_moons.csv", "--id-column", "id"],
+        "digits": [f"{SAMPLES}/digits.h5::features"],
+    }
+    for name, args in samples.items():
+        graphs = []
+        for ending in ("npz", "tsv", "csv.gz", "edgelist", "graphml", "mtx"):
+            target = tmp_path / f"{name}.{ending}"
+            assert run("build", *args, "-o", target, "-q").code == 0
+            graphs.append(read_graph(target))
+        for other in graphs[1:]:
+            assert np.array_equal(graphs[0].adjacency.indptr, other.adjacency.indptr)
+            assert np.array_equal(graphs[0].adjacency.indices, other.adjacency.indices)
+            assert np.array_equal(graphs[0].adjacency.data, other.adjacency.data)
+            assert graphs[0].ids == other.ids
+            assert np.array_equal(graphs[0].errors, other.errors)
+            assert graphs[0].provenance == other.provenance
+
+
+def test_run_returns_codes_without_ending_the_process():
+    assert main.run(["--version"]) == 0

@@ -1,0 +1,66 @@
+"""Start-up: help, version and completion load nothing heavy."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import PROGRAM
+
+HEAVY = ("numpy", "scipy", "numba", "h5py", "pynndescent", "tqdm", "matplotlib")
+SCRIPT = """
+import sys
+from nnkgraph.cli import main
+code = main.run(sys.argv[1:])
+print(code, *(m for m in {heavy} if m in sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["build", "--help"], ["search", "-h"]]
+)
+def test_g09_help_loads_nothing_heavy(args):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(heavy=HEAVY), *args],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.split() == ["0"]
+
+
+def test_completion_offers_names_and_loads_nothing_heavy():
+    env = {
+        **os.environ,
+        "_NNKGRAPH_COMPLETE": "bash_complete",
+        "COMP_WORDS": "nnkgraph build --kernel g",
+        "COMP_CWORD": "3",
+        "PYTHONVERBOSE": "1",
+    }
+    done = subprocess.run(
+        [PROGRAM], env=env, capture_output=True, text=True, check=False
+    )
+    assert "plain,gaussian" in done.stdout
+    loaded = {
+        line.split()[1]
+        for line in done.stderr.splitlines()
+        if line.startswith("import ")
+    }
+    assert "'click'" in loaded
+    assert not {f"'{name}'" for name in HEAVY} & loaded
+
+
+def test_help_takes_at_most_twice_a_bare_click():
+    """A ratio of the best of many, because machines are noisy."""
+
+    def best(command):
+        times = []
+        for _ in range(8):
+            start = time.perf_counter()
+            subprocess.run(command, capture_output=True, check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    bare = best([sys.executable, "-c", "import click"])
+    assert best([PROGRAM, "--help"]) <= 2 * bare + 0.02
