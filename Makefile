@@ -1,0 +1,63 @@
+# Everything needs only Python 3.11 or newer, pip and make.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DEMO   := demo
+
+.DELETE_ON_ERROR:
+.PHONY: help install demo test lint types check picture samples clean
+
+help:  ## show this help
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
+
+install: $(VENV)/installed  ## make a virtual environment with nnkgraph and its tools
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nnkgraph needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(DEMO)/two_moons.png $(DEMO)/swiss_roll.npz $(DEMO)/digits.graphml  ## build graphs from sample_data/ and draw one
+	@echo; $(BIN)/nnkgraph info $(DEMO)/digits.graphml
+	@echo; echo "Look at $(DEMO)/two_moons.png"
+
+$(DEMO)/swiss_roll.npz: sample_data/swiss_roll.npy $(VENV)/installed
+	@mkdir -p $(@D)
+	$(BIN)/nnkgraph build $< -o $@
+
+$(DEMO)/digits.graphml: sample_data/digits.h5 $(VENV)/installed
+	@mkdir -p $(@D)
+	$(BIN)/nnkgraph build $<::features -o $@
+
+$(DEMO)/moons_nnk.npz: sample_data/two_moons.csv $(VENV)/installed
+	@mkdir -p $(@D)
+	$(BIN)/nnkgraph build $< --id-column id -k 15 -o $@
+
+$(DEMO)/moons_knn.npz: sample_data/two_moons.csv $(VENV)/installed
+	@mkdir -p $(@D)
+	$(BIN)/nnkgraph build $< --id-column id -k 15 --method knn -o $@
+
+$(DEMO)/two_moons.png: sample_data/two_moons.csv $(DEMO)/moons_knn.npz $(DEMO)/moons_nnk.npz
+	$(BIN)/nnkgraph plot $(DEMO)/moons_knn.npz --beside $(DEMO)/moons_nnk.npz --coords $< --id-column id -o $@
+
+picture: $(DEMO)/two_moons.png  ## draw the README's picture again
+	cp $< docs/two_moons.png
+
+samples: $(VENV)/installed  ## make sample_data/ again
+	$(BIN)/python sample_data/make.py
+
+test: $(VENV)/installed  ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed  ## check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed  ## check types
+	$(BIN)/mypy
+
+check: test lint types  ## everything that CI checks
+
+clean:  ## remove what make made
+	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

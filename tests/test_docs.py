@@ -1,0 +1,110 @@
+"""The README: complete, and every command in it runs."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import PROGRAM, SAMPLES
+
+from nnkgraph import registry
+from nnkgraph.catalog import catalog
+
+HOME = SAMPLES.parent
+README = (HOME / "README.md").read_text()
+SETUP = ("make ", "pip install", "eval ")
+"""Commands that make the environment the tests run in."""
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_every_shell_command_runs(tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    commands = [line for line in lines if line and not line.startswith(SETUP)]
+    assert len(commands) > 8
+    path = f"{PROGRAM.parent}:/usr/bin:/bin"
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=tmp_path,
+            env={"PATH": path, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        # A reader such as head may close the pipe early.
+        assert done.returncode in {0, 141}, f"{command}\n{done.stderr}"
+
+
+def test_every_python_block_runs(tmp_path):
+    for block in blocks("python"):
+        subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, check=True, capture_output=True
+        )
+
+
+def test_the_first_output_is_what_the_first_command_prints(tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    command = blocks("sh")[0]
+    done = subprocess.run(
+        ["bash", "-c", command.replace("nnkgraph", str(PROGRAM), 1)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = blocks("text")[0].splitlines()
+    assert done.stderr.splitlines()[:-2] == shown[:-2]  # the last have digits and times
+
+
+def test_the_completion_line_works():
+    line = next(line for line in README.splitlines() if line.startswith("eval "))
+    command = line.removeprefix('eval "$(').removesuffix(')"')
+    done = subprocess.run(
+        ["bash", "-c", command.replace("nnkgraph", str(PROGRAM))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "complete" in done.stdout
+
+
+@pytest.mark.parametrize("name", registry.names("cli/commands"))
+def test_every_command_is_in_the_readme(name):
+    assert f"`nnkgraph {name} " in README
+
+
+@pytest.mark.parametrize("folder", ["methods", "kernels", "search", "rules"])
+def test_every_choice_is_in_the_readme_as_the_list_describes_it(folder):
+    for entry in catalog([folder])[folder]:
+        rows = [
+            row
+            for row in README.splitlines()
+            if row.startswith(f"| `{entry['name']}` |")
+        ]
+        assert any(row.endswith(f"| {entry['about']} |") for row in rows), entry
+        for name, value in entry["parameters"].items():
+            assert any(f"`{name}={value}`" in row for row in rows), name
+
+
+@pytest.mark.parametrize("name", registry.names("executors"))
+def test_every_executor_is_in_the_readme(name):
+    assert f"`{name}`" in README
+
+
+def test_the_pictures_of_the_readme_are_there():
+    for name in re.findall(r"!\[.*?\]\((.*?)\)", README):
+        assert (HOME / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_make_help_names_every_target():
+    text = subprocess.run(
+        ["make", "help"], cwd=HOME, capture_output=True, text=True, check=True
+    )
+    phony = re.search(r"\.PHONY: (.*)", Path(HOME / "Makefile").read_text()).group(1)
+    assert {line.split()[0] for line in text.stdout.splitlines()} == set(phony.split())
