@@ -105,7 +105,7 @@ def open_pool(
     spec : str
         An executor as ``name:key=value,...``.
     workers : int or "auto"
-        Worker processes; "auto" takes the processors granted, and none for a small job.
+        How many; "auto" takes the processors granted, with threads for a small job.
     seconds : float
         Rough estimate of the work on one processor.
     """
@@ -113,7 +113,9 @@ def open_pool(
     count = granted_cpus() if workers == "auto" else int(workers)
     if count < 1:
         raise ParameterError(f"workers must be at least 1, not {count}")
-    alone = count == 1 or (workers == "auto" and seconds < _SMALL_SECONDS)
-    if alone and not executor.in_process:
+    small = workers == "auto" and seconds < _SMALL_SECONDS
+    if count == 1:
         executor = registry.create("executors", "serial")
+    elif small and not executor.in_process:
+        executor = registry.create("executors", "threads")
     return executor.open(count)

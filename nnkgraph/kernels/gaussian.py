@@ -19,7 +19,7 @@ RULES = ("auto", "kth-max", "local", "matlab")
 
 @dataclass(frozen=True)
 class Gaussian:
-    """exp(-|x - y|^2 / (2 sigma^2)), the paper's default."""
+    """exp(-distance(x, y)^2 / (2 sigma^2)), the paper's default."""
 
     base: ClassVar[str] = "squared-distance"
     ridge: ClassVar[float] = 0.0

@@ -46,7 +46,7 @@ class Wanted:
     first: IndexArray | None = None
     """For all rows of the input file, the lowest row with the same values."""
 
-    block: int = 256
+    block: int = 512
     """Rows that are searched at once; the result does not depend on it."""
 
     on_rows: Callable[[int], object] = lambda _: None

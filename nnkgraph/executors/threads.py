@@ -1,0 +1,61 @@
+"""Threads of this process."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nnkgraph.executors import Here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.executors import Executor, Pool
+
+
+@dataclass(frozen=True)
+class _ThreadPool:
+    executor: ThreadPoolExecutor
+    workers: int
+
+    @property
+    def threads(self) -> int:
+        return self.workers
+
+    def share(self, array: NDArray[Any], /) -> Here:
+        return Here(array)
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        return self.executor.submit(function, *args)
+
+    def revive(self) -> None:
+        """Threads do not die alone."""
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Threads of this process: nothing to start; what -j auto takes for small jobs."""
+
+    # Compiled code and matrix products let other threads run, so threads keep all
+    # processors busy; processes have the advantage once Python itself has more to do.
+    in_process: ClassVar[bool] = True
+
+    @contextmanager
+    def open(self, workers: int, /) -> Iterator[Pool]:
+        """Start threads; matrix products use one thread each."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"):
+            executor = ThreadPoolExecutor(workers)
+            try:
+                yield _ThreadPool(executor, workers)
+            finally:
+                executor.shutdown(wait=True, cancel_futures=True)
+
+
+plugin: type[Executor] = Threads
