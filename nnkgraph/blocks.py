@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.executors import Pool
+    from nnkgraph.executors import Pool, Shared
 
 _TRIES = 3
 """How often the workers are replaced before a dying one is reported."""
@@ -23,7 +23,7 @@ def run(
     pool: Pool,
     function: Callable[..., tuple[NDArray[Any] | None, ...]],
     arguments: Any,
-    outputs: tuple[NDArray[Any] | None, ...],
+    outputs: tuple[Shared | None, ...],
     *,
     rows: int,
     block: int,
@@ -50,15 +50,13 @@ def run(
     while waiting or running:
         try:
             while waiting and len(running) < 2 * pool.workers:
-                future = pool.submit(function, arguments, *waiting[-1])
+                task = (function, arguments, outputs, *waiting[-1])
+                future = pool.submit(_compute, *task)
                 running[future] = waiting.pop()
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                results = future.result()
+                future.result()
                 start, stop = running.pop(future)
-                for output, result in zip(outputs, results, strict=True):
-                    if output is not None:
-                        output[start:stop] = result
                 on_rows(stop - start)
         except BrokenExecutor as error:
             deaths += 1
@@ -73,3 +71,17 @@ def run(
             waiting += lost
             running.clear()
             pool.revive()
+
+
+def _compute(
+    function: Callable[..., tuple[NDArray[Any] | None, ...]],
+    arguments: Any,
+    outputs: tuple[Shared | None, ...],
+    start: int,
+    stop: int,
+) -> None:
+    """Compute one block where it is sent to, and put its rows where they belong."""
+    results = function(arguments, start, stop)
+    for output, result in zip(outputs, results, strict=True):
+        if output is not None:
+            output.open()[start:stop] = result

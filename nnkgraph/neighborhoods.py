@@ -74,9 +74,9 @@ def solve(
         kernel,
         method,
     )
-    weights = np.zeros((n, m))
-    errors = np.empty(n) if method.has_error else None
-    certificate = np.empty(n) if method.has_error else None
+    weights = pool.output((n, m), np.float64)
+    errors = pool.output((n,), np.float64) if method.has_error else None
+    certificate = pool.output((n,), np.float64) if method.has_error else None
     blocks.run(
         pool,
         _weigh_block,
@@ -86,7 +86,11 @@ def solve(
         block=block,
         on_rows=on_rows,
     )
-    return Neighborhoods(weights, errors, certificate)
+    return Neighborhoods(
+        weights.open(),
+        None if errors is None else np.array(errors.open()),
+        None if certificate is None else np.array(certificate.open()),
+    )
 
 
 def _weigh_block(

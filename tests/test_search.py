@@ -51,6 +51,14 @@ def test_exact_and_kdtree_are_the_definition_on_data_full_of_ties(
     assert found.distance.tolist() == score.tolist()
 
 
+@pytest.mark.parametrize("values", [2, 4, 30])
+@pytest.mark.parametrize("base", ["squared-distance", "inner-product"])
+def test_exact_is_the_definition_on_many_rows_full_of_ties(values, base):
+    x = np.random.default_rng(values).integers(0, values, (1500, 8)).astype(float)
+    index, _ = brute_force(x, 20, base)
+    assert np.array_equal(find(x, 20, base=base).index, index)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("spread", [1e-12, 1.0, 1e12])
 def test_exact_agrees_with_kdtree_on_real_numbers(dtype, spread):
@@ -68,6 +76,34 @@ def test_exact_is_exact_where_float32_cannot_tell_rows_apart():
     index, _ = brute_force(x, 10)
     # Only the rows that are close together: the others see near-ties everywhere.
     assert np.array_equal(find(x, 10).index[:400], index[:400])
+
+
+@pytest.mark.parametrize("shape", ["outlier", "clusters", "outliers"])
+@pytest.mark.parametrize("base", ["squared-distance", "inner-product"])
+def test_far_points_do_not_spoil_the_search(shape, base):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(600, 20))
+    if shape == "outlier":
+        x[17] = 1e8
+    elif shape == "outliers":
+        x[::60] *= 1e5
+    else:
+        x[300:] += 1e4
+    found = find(x, 10, base=base)
+    index, _ = brute_force(x, 10, base)
+    # Rows far away see the others at distances that differ in the last digits only.
+    near = np.abs(x).max(axis=1) < 100
+    if shape == "clusters" and base == "squared-distance":
+        near[:] = True
+    assert np.array_equal(found.index[near], index[near])
+
+
+def test_many_identical_rows_are_searched_in_reasonable_time():
+    x = np.zeros((3000, 2))
+    x[:1500] = np.random.default_rng(0).normal(size=(1500, 2))
+    exact, tree = find(x, 10), find(x, 10, "kdtree")
+    assert np.array_equal(exact.index, tree.index)
+    assert exact.index[2000].tolist() == list(range(1500, 1510))
 
 
 def test_a_grid_is_searched_in_the_order_of_the_row_numbers():

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import platform
 import signal
 import subprocess
 import threading
@@ -17,6 +18,8 @@ from nnkgraph import blocks, build_graph, registry
 from nnkgraph.errors import ResourceError
 from nnkgraph.neighborhoods import solve
 from nnkgraph.search import Wanted
+
+SCRATCH = f"nnkgraph-{platform.node()}-*"
 
 
 def processes_of(parent: int) -> list[int]:
@@ -98,8 +101,9 @@ def test_precomputed_candidates_give_the_same_bytes_with_any_workers(
 def test_several_workers_are_really_at_work(start):
     """d17: every start method; each worker reports its own process number."""
     with registry.create("executors", f"processes:start={start}").open(3) as pool:
-        seen = np.zeros(64, np.int64)
-        blocks.run(pool, _who, None, (seen,), rows=64, block=1)
+        out = pool.output((64,), np.int64)
+        blocks.run(pool, _who, None, (out,), rows=64, block=1)
+        seen = out.open()
         assert len(set(seen.tolist())) >= 2
         assert os.getpid() not in seen
 
@@ -169,9 +173,9 @@ def _die_once(folder, start, stop):
 
 def test_d01_a_dead_worker_is_replaced(tmp_path):
     with registry.create("executors", "processes").open(2) as pool:
-        out = np.zeros(20, np.int64)
+        out = pool.output((20,), np.int64)
         blocks.run(pool, _die_once, str(tmp_path), (out,), rows=20, block=1)
-    assert out.tolist() == list(range(20))
+        assert out.open().tolist() == list(range(20))
 
 
 def _die_always(_task, start, stop):
@@ -185,7 +189,7 @@ def test_d02_workers_that_always_die_are_reported(tmp_path):
         registry.create("executors", "processes").open(2) as pool,
         pytest.raises(ResourceError, match="workers died 4 times"),
     ):
-        blocks.run(pool, _die_always, None, (np.zeros(20),), rows=20, block=1)
+        blocks.run(pool, _die_always, None, (None,), rows=20, block=1)
     assert not multiprocessing.active_children()
 
 
@@ -197,6 +201,55 @@ def test_workers_are_killed_whatever_they_do():
     assert time.monotonic() - start < 30
     with pytest.raises((BrokenProcessPool, Exception)):
         futures[0].result(timeout=5)
+
+
+def _die_while_sending(_task, start, stop):
+    if start and multiprocessing.parent_process() is not None:
+        threading.Timer(0.05, os._exit, [9]).start()
+    time.sleep(0.05)
+    return (np.full((stop - start, 400_000), start),)
+
+
+def test_d03_workers_that_die_while_they_send_long_results_leave_no_hang():
+    """Long results go through files: nobody waits for the rest of a message."""
+    begin = time.monotonic()
+    with registry.create("executors", "processes").open(2) as pool:
+        out = pool.output((40, 400_000), np.int32)
+        with pytest.raises(ResourceError, match="workers died"):
+            blocks.run(pool, _die_while_sending, None, (out,), rows=40, block=1)
+    assert time.monotonic() - begin < 60
+
+
+def test_children_of_the_caller_are_left_alone():
+    own = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    own.start()
+    try:
+        build_graph(np.random.default_rng(0).normal(size=(50, 3)), k=5, workers=2)
+        assert own.is_alive()
+    finally:
+        own.kill()
+        own.join()
+
+
+def test_d08_files_of_a_killed_run_are_removed_by_the_next(large, tmp_path):
+    job = start_large_job(large, tmp_path)
+    job.kill()
+    job.communicate(timeout=20)
+    left = list((tmp_path / "tmp").glob(SCRATCH))
+    assert left
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(50, 3)))
+    command = [
+        PROGRAM,
+        "build",
+        tmp_path / "x.npy",
+        "-o",
+        tmp_path / "x.npz",
+        "-j",
+        "2",
+    ]
+    subprocess.run(command, env=env, check=True, capture_output=True)
+    assert not list((tmp_path / "tmp").glob(SCRATCH))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +270,7 @@ def test_d09_d10_d12_d13_signals_end_everything(large, tmp_path, number, code):
     assert len(err.splitlines()) == 1, err
     wait_until(lambda: not any(map(alive, children)), 10)
     assert [p.name for p in tmp_path.iterdir()] == ["tmp"]
-    assert not list((tmp_path / "tmp").glob("nnkgraph-[!c]*"))
+    assert not list((tmp_path / "tmp").glob(SCRATCH))
 
 
 def test_d08_workers_end_with_a_killed_parent(large, tmp_path):

@@ -21,23 +21,34 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=32)
-def _map(path: str, dtype: str, offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
-    array: NDArray[Any] = np.memmap(path, dtype, "r", offset, shape)
+def _map(mapped: Mapped) -> NDArray[Any]:
+    if 0 in mapped.shape:  # nothing cannot be mapped
+        return np.empty(mapped.shape, mapped.dtype)
+    mode: Any = "r+" if mapped.writable else "r"
+    array: NDArray[Any] = np.memmap(
+        mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
+    )
     return array
+
+
+def forget_maps() -> None:
+    """Let go of files that were mapped: removed ones then free their space."""
+    _map.cache_clear()
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """An array in a file: small to send, mapped read-only wherever it is opened."""
+    """An array in a file: small to send, mapped wherever it is opened."""
 
     path: str
     dtype: str
     offset: int
     shape: tuple[int, ...]
+    writable: bool = False
 
     def open(self) -> NDArray[Any]:
         """Return the array; the file is mapped once in every process."""
-        return _map(self.path, self.dtype, self.offset, self.shape)
+        return _map(self)
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,10 @@ class Pool(Protocol):
         """Return a handle under which every worker can open the array."""
         ...
 
+    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Shared:
+        """Return a new array that every worker can write its rows into."""
+        ...
+
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """Start a call on some worker."""
         ...
@@ -90,6 +105,9 @@ class Executor(Protocol):
         """Start workers; they and their temporary files end with the context."""
         ...
 
+
+_MOST_PER_CPU = 4
+"""More workers than this for each processor only get into each other's way."""
 
 _SMALL_SECONDS = 4.0
 """Work below this is done before worker processes would have started and paid off."""
@@ -113,6 +131,7 @@ def open_pool(
     count = granted_cpus() if workers == "auto" else int(workers)
     if count < 1:
         raise ParameterError(f"workers must be at least 1, not {count}")
+    count = min(count, _MOST_PER_CPU * granted_cpus())
     small = workers == "auto" and seconds < _SMALL_SECONDS
     if count == 1:
         executor = registry.create("executors", "serial")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
+import platform
 import shutil
 import signal
 import sys
@@ -15,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.executors import Mapped
+from nnkgraph.executors import Mapped, forget_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,20 +79,34 @@ class _ProcessPool:
             if whole and array.filename is not None and Path(array.filename).is_file():
                 path = str(Path(array.filename).absolute())
                 return Mapped(path, array.dtype.str, array.offset, array.shape)
-        path = f"{self._folder}/{self._files}.bin"
+        with self._new_file(array.nbytes) as file:
+            np.ascontiguousarray(array).tofile(file)
+        return Mapped(file.name, array.dtype.str, 0, array.shape)
+
+    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
+        # Results go to a file and not through a pipe: a worker that dies in the middle
+        # of a long message would leave its reader waiting for ever. Space is reserved,
+        # because a full disk would otherwise be a bus error in a worker.
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        with self._new_file(size) as file:
+            if size:
+                os.posix_fallocate(file.fileno(), 0, size)
+        return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
+
+    @contextmanager
+    def _new_file(self, size: int) -> Iterator[BinaryIO]:
         self._files += 1
         try:
-            with open(path, "xb") as file:  # noqa: PTH123 - a plain name in our folder
-                np.ascontiguousarray(array).tofile(file)
+            with Path(self._folder, f"{self._files}.bin").open("xb") as file:
+                yield file
         except OSError as error:
             raise ResourceError(
-                f"{self._folder}: cannot write {array.nbytes} bytes for the workers "
+                f"{self._folder}: cannot write {size} bytes for the workers "
                 f"({error.strerror}); set TMPDIR to a directory with room"
             ) from error
-        return Mapped(path, array.dtype.str, 0, array.shape)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        with _hidden_main():  # the executor starts its processes here
+        with _hidden_main(), _deaf():  # the executor starts its processes here
             return self._executor.submit(function, *args)
 
     def revive(self) -> None:
@@ -99,12 +115,28 @@ class _ProcessPool:
 
     def stop(self) -> None:
         """End all workers at once, whatever they are doing."""
+        own: Any = self._executor
+        workers = list((own._processes or {}).values())
         self._executor.shutdown(wait=False, cancel_futures=True)
-        children = multiprocessing.active_children()
-        for child in children:
-            child.kill()
-        for child in children:
-            child.join()
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.join()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Keep signals meant for the parent from the processes that start meanwhile.
+
+    A terminal sends Ctrl-C to all of them; the parent ends them in good order.
+    """
+    old = signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
+    )
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 
 @contextmanager
@@ -139,8 +171,11 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextmanager
 def _scratch() -> Iterator[str]:
+    """Make a folder for the workers' files, and remove it in the end."""
+    mine = f"nnkgraph-{platform.node()}-"
     try:
-        folder = tempfile.mkdtemp(prefix="nnkgraph-")
+        _remove_orphans(Path(tempfile.gettempdir()), mine)
+        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-")
     except OSError as error:
         raise ResourceError(
             f"no temporary directory can be made ({error.strerror}); set TMPDIR to a "
@@ -149,7 +184,20 @@ def _scratch() -> Iterator[str]:
     try:
         yield folder
     finally:
+        forget_maps()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_orphans(parent: Path, prefix: str) -> None:
+    """Remove folders of runs on this machine that were killed."""
+    for folder in parent.glob(f"{prefix}*"):
+        pid = folder.name.removeprefix(prefix).partition("-")[0]
+        if (
+            pid.isdigit()
+            and not Path("/proc", pid).exists()
+            and Path("/proc/1").exists()
+        ):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from nnkgraph.executors import Here
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ class _ThreadPool:
 
     def share(self, array: NDArray[Any], /) -> Here:
         return Here(array)
+
+    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Here:
+        return Here(np.empty(shape, dtype))
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         return self.executor.submit(function, *args)

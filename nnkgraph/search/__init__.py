@@ -66,6 +66,10 @@ def index_dtype(n: int) -> Any:
     return np.int32 if n <= np.iinfo(np.int32).max else np.int64
 
 
+_NARROW = 200
+"""Rows of candidates up to this length are sorted by insertion."""
+
+
 @compiled
 def _sort_rows(score: Any, index: Any) -> None:
     for i in range(score.shape[0]):
@@ -98,9 +102,15 @@ def ranked(
     score = pairs.cross_values(x, queries, index, base)
     if base == "inner-product":
         score[index >= 0] *= -1.0
-    ordered = index.copy()
-    _sort_rows(score, ordered)
-    return ordered, score
+    if index.shape[1] <= _NARROW:
+        ordered = index.copy()
+        _sort_rows(score, ordered)
+        return ordered, score
+    order = np.lexsort((index, score), axis=1)
+    return (
+        np.take_along_axis(index, order, axis=1),
+        np.take_along_axis(score, order, axis=1),
+    )
 
 
 def ranked_blocks(wanted: Wanted, index: IndexArray) -> tuple[IndexArray, FloatArray]:

@@ -26,12 +26,13 @@ def _below(typingctx: Any, row: Any, start: Any, limit: Any) -> Any:  # noqa: AR
     """Return a mask of which of the 32 values from ``row[start]`` are below a limit."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(ir.FloatType(), WIDTH)
+        single = signature.args[0].dtype == types.float32
+        vector = ir.VectorType(ir.FloatType() if single else ir.DoubleType(), WIDTH)
         lanes = ir.VectorType(ir.IntType(32), WIDTH)
         array = context.make_array(signature.args[0])(context, builder, args[0])
         address = builder.gep(array.data, [args[1]])
         values = builder.load(builder.bitcast(address, vector.as_pointer()))
-        values.align = 4
+        values.align = 4 if single else 8
         one = builder.insert_element(
             ir.Constant(vector, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0)
         )
@@ -39,7 +40,7 @@ def _below(typingctx: Any, row: Any, start: Any, limit: Any) -> Any:  # noqa: AR
         smaller = builder.fcmp_ordered("<", values, limits)
         return builder.bitcast(smaller, ir.IntType(WIDTH))
 
-    return types.uint32(row, types.intp, types.float32), codegen
+    return types.uint32(row, types.intp, row.dtype), codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -95,26 +96,27 @@ def _tighten(value: Any, index: Any, filled: int, limit: Any, keep: int) -> Any:
     for t in range(filled):
         low = min(low, value[t])
         high = max(high, value[t])
-    high = min(limit, np.nextafter(high, np.float32(np.inf)))
+    high = min(limit, np.nextafter(high, value.dtype.type(np.inf)))
     most = value.shape[0] - WIDTH
+    inside = filled  # how many are below high
     for _ in range(30):
-        middle = np.float32(0.5) * (low + high)
+        middle = value.dtype.type(0.5) * (low + high)
         below = np.int32(0)
         for t in range(filled):
             below += np.int32(value[t] < middle)
         if below < keep:
             low = middle
         else:
-            high = middle
+            high, inside = middle, below
             if below <= (keep + most) // 2:
                 break
+    if inside > most:
+        return keep, _keep_smallest(value, index, filled, keep)
     kept = 0
     for t in range(filled):
         value[kept] = value[t]
         index[kept] = index[t]
         kept += value[t] < high
-    if kept > most or kept < keep:
-        return keep, _keep_smallest(value, index, filled, keep)
     return kept, high
 
 
@@ -142,7 +144,7 @@ def scan(
 
     Parameters
     ----------
-    bounds : (b, c) array of float32
+    bounds : (b, c) array of float32 or float64
         Bounds of b queries with the rows ``column ... column + c - 1``; the queries'
         own are overwritten.
     rows : (b,) array of int

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from nnkgraph.search import Search, Wanted
 
 
+_ROWS = 8192
+"""Rows that the tree is asked about at once."""
+
+_ANSWERS = 1 << 22
+"""Candidates that it may return at once where it is asked again."""
+
+
 @dataclass(frozen=True)
 class Kdtree:
     """Exact, by scipy's k-d tree: the fastest way in few dimensions."""
@@ -35,38 +42,43 @@ class Kdtree:
         tree = cKDTree(wanted.x)
         index = np.empty((n, k), index_dtype(n))
         score = np.empty((n, k))
-        block = 16 * wanted.block
-        for start in range(0, n, block):
-            rows = np.arange(start, min(start + block, n))
-            index[rows], score[rows] = _search_rows(tree, wanted, rows)
+        for start in range(0, n, _ROWS):
+            rows = np.arange(start, min(start + _ROWS, n))
+            _search_rows(tree, wanted, rows, k + 4, index, score)
             wanted.on_rows(len(rows))
         return Candidates(index, distance_of(score, wanted.base), backend="kdtree")
 
 
 def _search_rows(
-    tree: cKDTree, wanted: Wanted, rows: IndexArray
-) -> tuple[IndexArray, FloatArray]:
-    """Ask the tree for more than k, until rounding and ties cannot matter."""
+    tree: cKDTree,
+    wanted: Wanted,
+    rows: IndexArray,
+    asked: int,
+    index: IndexArray,
+    score: FloatArray,
+) -> None:
+    """Fill the lines of some rows.
+
+    The tree is asked for more than k, and asked again for twice as many where rounding
+    or ties at the k-th place could matter.
+    """
     x, k, n = wanted.x, wanted.k, len(wanted.x)
-    index = np.empty((len(rows), k), index_dtype(n))
-    score = np.empty((len(rows), k))
+    asked = min(n, asked)
+    answer = tree.query(x[rows], asked, workers=wanted.pool.threads)
+    near = np.asarray(answer[1]).astype(index_dtype(n))
+    near[near == rows[:, np.newaxis]] = -1
+    best, value = ranked(x, x[rows], near, wanted.base)
+    index[rows], score[rows] = best[:, :k], value[:, :k]
+    if asked == n:
+        return
     # The tree adds squares up in an order of its own.
     slack = 1.0 - 4.0 * (x.shape[1] + 8) * 2.0**-53
-    open_, asked = np.arange(len(rows)), k + 4
-    while len(open_):
-        asked = min(n, asked)
-        part = rows[open_]
-        answer = tree.query(x[part], asked, workers=wanted.pool.threads)
-        bound = np.asarray(answer[0])[:, -1] ** 2 * slack
-        near = np.asarray(answer[1]).astype(index_dtype(n))
-        near[near == part[:, np.newaxis]] = -1
-        best, value = ranked(x, x[part], near, wanted.base)
-        index[open_], score[open_] = best[:, :k], value[:, :k]
-        if asked == n:
-            break
-        open_ = open_[~(value[:, k - 1] < bound)]
-        asked = 2 * asked + 8
-    return index, score
+    bound = np.asarray(answer[0])[:, -1] ** 2 * slack
+    open_ = rows[~(value[:, k - 1] < bound)]
+    more = 2 * asked + 8
+    some = max(1, _ANSWERS // min(n, more))
+    for start in range(0, len(open_), some):
+        _search_rows(tree, wanted, open_[start : start + some], more, index, score)
 
 
 plugin: type[Search] = Kdtree
