@@ -10,19 +10,17 @@ import numpy as np
 from nnkgraph import neighborhoods, registry, report
 from nnkgraph.data import Candidates, Features, Graph
 from nnkgraph.duplicates import candidates_with_copies, with_copies
-from nnkgraph.errors import ParameterError
 from nnkgraph.executors import open_pool
 from nnkgraph.prepare import (
-    checked_k,
-    create_kernel,
     estimated_seconds,
     k_warnings,
+    make_plan,
     prepared_rows,
     warm_up,
+    worker_warnings,
 )
 from nnkgraph.search import Wanted, index_dtype
 from nnkgraph.stages import Stages
-from nnkgraph.symmetrize import check_rule
 from nnkgraph.symmetrize import symmetrize as symmetrized
 
 if TYPE_CHECKING:
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.duplicates import Rows
     from nnkgraph.executors import Pool
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.methods import Method
-    from nnkgraph.search import Search
+    from nnkgraph.prepare import Plan
 
 
 def build_graph(
@@ -92,29 +88,37 @@ def build_graph(
     """
     stages = stages or Stages()
     features = features if isinstance(features, Features) else Features.of(features)
-    searcher: Search = registry.create("search", search)
-    weigher: Method = registry.create("methods", method)
-    rule = symmetrize or weigher.rule
-    check_rule(rule, has_error=weigher.has_error, method=method)
-    if not (np.isfinite(min_weight) and min_weight >= 0 and min_degree >= 0):
-        raise ParameterError("min_weight and min_degree must not be negative")
-    open_kernel = create_kernel(kernel, sigma)
-    k = checked_k(k, features)
+    plan = make_plan(
+        features,
+        k=k,
+        method=method,
+        kernel=kernel,
+        sigma=sigma,
+        search=search,
+        symmetrize=symmetrize,
+        min_weight=min_weight,
+        min_degree=min_degree,
+        scale=scale,
+        duplicates=duplicates,
+        executor=executor,
+    )
     with stages("start"):
-        rows = prepared_rows(features, open_kernel, scale, duplicates)
-        context = open_pool(executor, workers, seconds=estimated_seconds(rows.x, k))
+        rows = prepared_rows(features, plan.kernel, scale, duplicates)
+        context = open_pool(
+            executor, workers, seconds=estimated_seconds(rows.x, plan.k)
+        )
     with context as pool:
         with stages("start"):
-            warm_up(pool, rows.x, open_kernel, weigher)
-        candidates = _find(searcher, rows, k, open_kernel, pool, seed, stages)
-        fitted = open_kernel.fit(candidates)
+            warm_up(pool, rows.x, plan.kernel, plan.method, stages)
+        candidates = _find(plan, rows, pool, seed, stages)
+        fitted = plan.kernel.fit(candidates)
         with stages("solve", len(rows.x)) as on_rows:
             found = neighborhoods.solve(
                 pool,
                 rows.x,
                 candidates,
                 kernel=fitted,
-                method=weigher,
+                method=plan.method,
                 first=rows.kept_copies,
                 on_rows=on_rows,
             )
@@ -123,21 +127,21 @@ def build_graph(
         adjacency, dropped = symmetrized(
             candidates,
             found,
-            rule=rule,
+            rule=plan.rule,
             min_weight=min_weight,
             min_degree=min_degree,
             own=report.own_similarity(rows.x, candidates, fitted),
             first=rows.kept_copies,
         )
         kept = None if candidates.exact else candidates.index
-        bare = Graph(adjacency, None, rule == "none", found.errors, kept)
+        bare = Graph(adjacency, None, plan.rule == "none", found.errors, kept)
         graph = replace(with_copies(bare, rows), ids=features.ids)
     settings = {
-        "k": k,
-        "method": registry.spec(weigher),
-        "kernel": registry.spec(open_kernel),
+        "k": plan.k,
+        "method": registry.spec(plan.method),
+        "kernel": registry.spec(plan.kernel),
         "sigma": fitted.bandwidth(candidates),
-        "rule": rule,
+        "rule": plan.rule,
         "min_weight": min_weight,
         "min_degree": min_degree,
         "scale": scale,
@@ -166,7 +170,9 @@ def build_graph(
             "workers": used,
             "input": report.input_facts(features),
             "warnings": [
-                *k_warnings(k, rows),
+                *features.warnings,
+                *k_warnings(plan.k, rows),
+                *worker_warnings(workers, used),
                 *report.bandwidth_warnings(fitted, candidates),
                 *report.graph_warnings(facts, base=fitted.base),
             ],
@@ -197,38 +203,38 @@ def find_candidates(
     """
     stages = stages or Stages()
     features = features if isinstance(features, Features) else Features.of(features)
-    searcher: Search = registry.create("search", search)
-    seen_by = create_kernel(kernel, None)
-    k = checked_k(k, features)
+    plan = make_plan(
+        features,
+        k=k,
+        kernel=kernel,
+        search=search,
+        scale=scale,
+        duplicates=duplicates,
+        executor=executor,
+    )
     with stages("start"):
-        rows = prepared_rows(features, seen_by, scale, duplicates)
-        context = open_pool(executor, workers, seconds=estimated_seconds(rows.x, k))
+        rows = prepared_rows(features, plan.kernel, scale, duplicates)
+        context = open_pool(
+            executor, workers, seconds=estimated_seconds(rows.x, plan.k)
+        )
     with context as pool:
-        found = _find(searcher, rows, k, seen_by, pool, seed, stages)
-    notes = (*found.notes, *k_warnings(k, rows))
+        found = _find(plan, rows, pool, seed, stages)
+    notes = (*found.notes, *k_warnings(plan.k, rows))
     return replace(candidates_with_copies(found, rows), notes=notes)
 
 
-def _find(
-    search: Search,
-    rows: Rows,
-    k: int,
-    kernel: Kernel,
-    pool: Pool,
-    seed: int,
-    stages: Stages,
-) -> Candidates:
+def _find(plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Candidates:
     n = len(rows.x)
-    k = min(k, n - 1)
+    k = min(plan.k, n - 1)
     with stages("search", n) as on_rows:
         if k == 0:
             nothing = np.empty((n, 0))
             return Candidates(nothing.astype(index_dtype(n)), nothing)
-        return search.find(
+        return plan.search.find(
             Wanted(
                 rows.x,
                 k,
-                kernel.base,
+                plan.kernel.base,
                 pool,
                 seed=seed,
                 origin=rows.origin,

@@ -43,6 +43,12 @@ import numba  # noqa: E402 - only after its cache directory is settled
 import numpy as np  # noqa: E402
 
 
+def cache_is_empty() -> bool:
+    """Return whether nothing was compiled here before."""
+    folder = Path(os.environ["NUMBA_CACHE_DIR"])
+    return not any(folder.glob("*/*.nbi"))
+
+
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function: cached, without the global lock, in strict arithmetic.
 

@@ -51,6 +51,9 @@ class Features:
     dtype: str = "float64"
     """The dtype the values had before they were converted."""
 
+    warnings: tuple[str, ...] = ()
+    """What was lost when they were converted."""
+
     @classmethod
     def of(
         cls,
@@ -75,11 +78,14 @@ class Features:
         array = np.asanyarray(x)
         dtype = str(array.dtype)
         _check_shape(array, name)
+        wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
         array = _as_float(array)
         _check_finite(array, name)
-        return cls(
-            array, None if ids is None else _check_ids(ids, array, name), name, dtype
-        )
+        warnings: tuple[str, ...] = ()
+        if wide and max(float(array.max()), -float(array.min())) >= 2**53:
+            warnings = (f"{name}: integers beyond 2**53 were rounded to float64",)
+        checked = None if ids is None else _check_ids(ids, array, name)
+        return cls(array, checked, name, dtype, warnings)
 
     @cached_property
     def sha256(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.errors import InputError
 from nnkgraph.pairs import first_equal_rows
 
 if TYPE_CHECKING:
@@ -50,11 +50,6 @@ def distinct_rows(x: FloatArray, policy: str, name: str) -> Rows:
     InputError
         Where there are identical rows and the policy is ``error``.
     """
-    if policy not in POLICIES:
-        raise ParameterError(
-            f"unknown policy {policy!r} for duplicates; choose from "
-            f"{', '.join(POLICIES)}"
-        )
     first = first_equal_rows(x)
     copies = np.flatnonzero(first != np.arange(len(x)))
     if not len(copies):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph import blocks, neighborhoods, registry
-from nnkgraph.duplicates import distinct_rows
+from nnkgraph.compiled import cache_is_empty
+from nnkgraph.duplicates import POLICIES, distinct_rows
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.scaling import scaled
+from nnkgraph.scaling import SCALES, scaled
 from nnkgraph.search import Wanted
+from nnkgraph.symmetrize import check_rule
 
 if TYPE_CHECKING:
     from nnkgraph.data import Features, FloatArray
@@ -21,8 +23,61 @@ if TYPE_CHECKING:
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
     from nnkgraph.search import Search
+    from nnkgraph.stages import Stages
 
 DEFAULT_K = 30
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plug-ins and numbers of a run, checked against each other and the data."""
+
+    k: int
+    method: Method
+    kernel: Kernel
+    search: Search
+    rule: str
+
+
+def make_plan(
+    features: Features,
+    *,
+    k: int | None,
+    method: str = "nnk",
+    kernel: str = "gaussian",
+    sigma: str | float | None = None,
+    search: str = "auto",
+    symmetrize: str | None = None,
+    min_weight: float = 0.0,
+    min_degree: int = 0,
+    scale: str = "none",
+    duplicates: str = "merge",
+    executor: str = "processes",
+) -> Plan:
+    """Check everything that can be checked before the work begins."""
+    weigher: Method = registry.create("methods", method)
+    rule = symmetrize or weigher.rule
+    check_rule(rule, has_error=weigher.has_error, method=method)
+    if not (np.isfinite(min_weight) and min_weight >= 0 and min_degree >= 0):
+        raise ParameterError("min_weight and min_degree must not be negative")
+    check_choice("scale", scale, SCALES)
+    check_choice("policy for duplicates", duplicates, POLICIES)
+    registry.create("executors", executor)
+    return Plan(
+        checked_k(k, features),
+        weigher,
+        create_kernel(kernel, sigma),
+        registry.create("search", search),
+        rule,
+    )
+
+
+def check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a word that is none of the choices."""
+    if value not in choices:
+        raise ParameterError(
+            f"unknown {what} {value!r}; choose from {', '.join(choices)}"
+        )
 
 
 def create_kernel(spec: str, sigma: str | float | None) -> Kernel:
@@ -32,6 +87,11 @@ def create_kernel(spec: str, sigma: str | float | None) -> Kernel:
         return kernel
     if "sigma" not in registry.parameter_types(type(kernel)):
         raise ParameterError(f"kernel {spec!r} has no bandwidth: leave sigma out")
+    if kernel != type(kernel)():
+        raise ParameterError(
+            f"the bandwidth is given twice, by sigma and in kernel {spec!r}: leave "
+            "one out"
+        )
     if isinstance(sigma, str):
         with suppress(ValueError):  # it is the name of a rule, which the kernel checks
             sigma = float(sigma)
@@ -68,7 +128,15 @@ def k_warnings(k: int, rows: Rows) -> list[str]:
     n = len(rows.x)
     if k < n or k == 0:
         return []
-    return [f"only {n} rows are distinct: k is {n - 1} instead of {k}"]
+    rows_ = "1 row is" if n == 1 else f"{n} rows are"
+    return [f"only {rows_} distinct: k is {n - 1} instead of {k}"]
+
+
+def worker_warnings(asked: int | str, used: int) -> list[str]:
+    """Say so where fewer workers were used than asked for."""
+    if isinstance(asked, str) or used >= asked:
+        return []
+    return [f"{used} workers were used instead of {asked}: more would only wait"]
 
 
 def estimated_seconds(x: FloatArray, k: int) -> float:
@@ -78,8 +146,12 @@ def estimated_seconds(x: FloatArray, k: int) -> float:
     return search + n * (k * k / 2) * (2e-8 + 2e-10 * d)
 
 
-def warm_up(pool: Pool, x: FloatArray, kernel: Kernel, method: Method) -> None:
+def warm_up(
+    pool: Pool, x: FloatArray, kernel: Kernel, method: Method, stages: Stages
+) -> None:
     """Have everything compiled and every worker ready before the work is timed."""
+    if cache_is_empty():
+        stages.remark("compiling for the first time; later runs start at once")
     tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
     blocks.run(pool, _tiny_run, (tiny, kernel, method), (), rows=pool.workers, block=1)
 

@@ -26,6 +26,9 @@ class Stages:
         del name, total  # this one is silent
         return (lambda _: None), (lambda: None)
 
+    def remark(self, message: str) -> None:
+        """Tell the user something; this one does not."""
+
     @contextmanager
     def __call__(self, name: str, total: int = 0) -> Iterator[Callable[[int], object]]:
         """Time one stage; repeated stages of a name add up."""

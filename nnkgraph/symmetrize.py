@@ -101,7 +101,8 @@ def symmetrize(
     pairs = _paired(candidates.index, found.weights, min_degree)
     weight = _weight(rule, pairs, found.errors, own, first)
     larger = np.maximum(pairs.there, pairs.back)
-    weight = np.where(pairs.protected & (weight == 0), larger, weight)
+    too_light = (weight == 0) | (weight < min_weight)
+    weight = np.where(pairs.protected & too_light, larger, weight)
     kept = (weight > 0) & (weight >= min_weight)
     low, high, weight = pairs.low[kept], pairs.high[kept], weight[kept]
     matrix = coo_array(

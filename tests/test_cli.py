@@ -126,6 +126,110 @@ def test_mistakes_exit_with_one_line_and_no_file(
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
+DRY_MISTAKES = [
+    ("-k 60", 3),
+    ("--method knn --symmetrize error", 2),
+    ("--kernel cosine --sigma 3", 2),
+    ("--kernel gaussian:sigma=3 --sigma 2", 2),
+    ("--executor processes:start=fork", 2),
+    ("--search precomputed:path=nope.npz", 3),
+    ("--sigma 1e-200", 2),
+    ("--sigma 1e200", 2),
+]
+
+
+@pytest.mark.parametrize(("call", "code"), DRY_MISTAKES)
+def test_a_dry_run_finds_the_mistakes_of_a_real_one(run, points, tmp_path, call, code):
+    for extra in (["--dry-run"], []):
+        result = run("build", points, "-o", tmp_path / "g.npz", *call.split(), *extra)
+        assert result.code == code, result.err
+        assert len(result.lines) == 1
+    assert not (tmp_path / "g.npz").exists()
+
+
+def test_e10_no_input_of_any_kind_is_overwritten(run, points, tmp_path):
+    knn = tmp_path / "knn.npz"
+    assert run("search", points, "-o", knn, "-k", 9).code == 0
+    before = knn.read_bytes()
+    search = ["--search", f"precomputed:path={knn}", "-k", 9]
+    graph = tmp_path / "g.npz"
+    assert run("build", points, "-o", knn, *search).code == 2
+    assert run("build", points, "-o", graph, "--report", knn, *search).code == 2
+    assert run("build", points, "-o", graph, "--report", graph).code == 2
+    assert run("build", points, "-o", graph, "--report", points).code == 2
+    assert run("build", points, "-o", "-", "--report", "-", "--format", "tsv").code == 2
+    assert knn.read_bytes() == before
+    assert not graph.exists()
+
+
+def test_e01_no_clobber_protects_graph_and_report(run, points, tmp_path):
+    for name in ("g.npz", "r.json"):
+        write(tmp_path / name, "precious")
+        other = {"g.npz": "h.npz", "r.json": "s.json"}
+        graph = tmp_path / ("g.npz" if name == "g.npz" else other["g.npz"])
+        report = tmp_path / ("r.json" if name == "r.json" else other["r.json"])
+        result = run("build", points, "-o", graph, "--report", report, "--no-clobber")
+        assert result.code == 4
+        assert (tmp_path / name).read_text() == "precious"
+
+
+def test_without_arguments_there_is_help(run):
+    result = run()
+    assert result.code == 0
+    assert "Commands:" in result.out
+    assert not result.err
+
+
+def test_one_format_belongs_to_the_side_that_needs_it(run, points, tmp_path, program):
+    odd = tmp_path / "graph.out"
+    assert run("build", points, "-o", odd, "--format", "tsv").code == 0
+    assert odd.read_text().startswith("# nnkgraph")
+    data = tmp_path / "data.dat"
+    data.write_bytes(points.read_bytes())
+    assert run("build", data, "-o", tmp_path / "g.npz", "--format", "npy").code == 0
+    assert run("build", data, "-o", odd, "--format", "npy,tsv").code == 0
+    found = program("search", points, "-o", "-", "--format", "npz")
+    assert found.code == 0, found.err
+    assert found.out.startswith("PK")
+
+
+def test_environment_variables_have_the_names_of_the_options(program, points, tmp_path):
+    program("build", points, "-o", "g.npz")
+    shown = program("info", "g.npz", env={"NNKGRAPH_INFO_JSON": "1"})
+    assert json.loads(shown.out)["nodes"] == 60
+    env = {"NNKGRAPH_BUILD_FORMAT": "tsv"}
+    assert program("build", points, "-o", "-", "-q", env=env).out.startswith("# nnk")
+    env = {"NNKGRAPH_WORKERS": "zz", "NNKGRAPH_BUILD_WORKERS": "1"}
+    assert program("build", points, "-o", "g.npz", env=env).code == 0
+    result = program("build", points, "-o", "g.npz", env={"NNKGRAPH_WORKERS": "zz"})
+    assert result.code == 2
+    assert "NNKGRAPH_WORKERS" in result.err
+
+
+def test_b07_a_million_workers_are_a_few_with_a_warning(run, points, tmp_path):
+    result = run("build", points, "-o", tmp_path / "g.npz", "-j", 1_000_000, "-q")
+    assert result.code == 0
+    assert "instead of 1000000" in result.err
+
+
+@pytest.mark.parametrize("limit", ["-v 350000", "-n 20"])
+def test_g01_g04_too_little_of_everything_is_exit_5(points, tmp_path, limit):
+    command = f"ulimit {limit}; exec {PROGRAM} build {points} -o {tmp_path}/g.npz -j 4"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 5, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("nnkgraph: error: ")
+    assert not (tmp_path / "g.npz").exists()
+
+
+def test_a12_integers_that_do_not_fit_are_warned_of(run, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(40).reshape(20, 2) + 2**60)
+    result = run("build", tmp_path / "x.npy", "-o", tmp_path / "g.npz", "-q")
+    assert "nnkgraph: warning" in result.err
+    assert "2**53" in result.err
+
+
 def test_b10_a_bad_environment_variable_is_named(program, points):
     env = {"NNKGRAPH_BUILD_K": "zz"}
     result = program("build", points, "-o", "g.npz", env=env)

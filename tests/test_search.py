@@ -6,7 +6,7 @@ from conftest import brute_force
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nnkgraph import registry
+from nnkgraph import build_graph, registry
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.search import Wanted
 from nnkgraph.search.auto import choose
@@ -219,6 +219,16 @@ class TestPrecomputed:
         found = find(x, 6, spec)
         assert np.array_equal(found.distance, exact.distance)
         assert "squared distances" in found.notes[0]
+
+    def test_squared_distances_are_noticed_among_copies_too(self, x, tmp_path):
+        exact = find(x, 6)
+        spec = self.write(tmp_path / "a.npz", exact.index, distances=exact.distance**2)
+        copied = np.concatenate([x, x[:1]])
+        more = np.concatenate([exact.index, exact.index[:1]])
+        distance = np.concatenate([exact.distance, exact.distance[:1]]) ** 2
+        spec = self.write(tmp_path / "a.npz", more, distances=distance)
+        graph = build_graph(copied, k=6, search=spec)
+        assert "squared distances" in graph.report["notes"][0]
 
     @pytest.mark.parametrize(
         ("change", "message"),

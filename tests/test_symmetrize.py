@@ -89,6 +89,15 @@ def test_light_edges_are_dropped_in_the_end():
     assert dropped == 0
 
 
+def test_protected_edges_survive_a_rule_that_makes_them_too_light():
+    candidates = Candidates(np.array([[1], [0]]), np.zeros((2, 1)))
+    found = Neighborhoods(np.array([[0.5], [1e-9]]), np.array([0.2, 0.1]))
+    for rule in ("error", "error-union", "min"):
+        assert symmetrize(candidates, found, rule=rule)[0].nnz == 0
+        kept, _ = symmetrize(candidates, found, rule=rule, min_degree=1)
+        assert kept.toarray().tolist() == [[0, 0.5], [0.5, 0]]
+
+
 def test_identical_rows_keep_a_one_sided_edge():
     candidates = Candidates(np.array([[1], [0], [0]]), np.zeros((3, 1)))
     found = Neighborhoods(np.ones((3, 1)), np.zeros(3))

@@ -8,13 +8,32 @@ from nnkgraph import formats
 from nnkgraph.cli import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nnkgraph.data import Features, Graph
+
+
+def split_format(
+    given: str | None, inputs: Sequence[str], output: str, *, kind: str = "graph"
+) -> tuple[str | None, str | None]:
+    """Return what --format says about the input and about the output.
+
+    ``IN,OUT`` says both. One name belongs to the side that needs it: '-' or a file
+    whose name says nothing; to the input where both do or neither does.
+    """
+    if given is None or "," in given:
+        read, _, write = (given or "").partition(",")
+        return read or None, write or None
+    needed = not formats.is_known(output, f"write_{kind}")
+    if needed and all(formats.is_known(one, "read_features") for one in inputs):
+        return None, given
+    return given, None
 
 
 def read_features(
     spec: str,
     *,
-    format_: str | None,
+    format: str | None,  # noqa: A002 - the option's name
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
@@ -23,7 +42,7 @@ def read_features(
     remarks: list[str] = []
     features = formats.read_features(
         spec,
-        format=format_,
+        format=format,
         delimiter=delimiter,
         header=header,
         id_column=id_column,
@@ -34,10 +53,14 @@ def read_features(
     return features
 
 
-def read_graph(spec: str, *, format_: str | None = None) -> Graph:
+def read_graph(
+    spec: str,
+    *,
+    format: str | None = None,  # noqa: A002 - the option's name
+) -> Graph:
     """Read a graph."""
     remarks: list[str] = []
-    graph = formats.read_graph(spec, format=format_, note=remarks.append)
+    graph = formats.read_graph(spec, format=format, note=remarks.append)
     for remark in remarks:
         say.summary(remark)
     return graph

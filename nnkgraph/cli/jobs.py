@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry, report
 from nnkgraph.build import build_graph
 from nnkgraph.cli import say
-from nnkgraph.cli.files import read_features
+from nnkgraph.cli.files import read_features, split_format
 from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
-from nnkgraph.resources import MemoryWatch
+from nnkgraph.prepare import make_plan
+from nnkgraph.resources import MemoryWatch, granted_cpus
+from nnkgraph.search.precomputed import Precomputed
+
+if TYPE_CHECKING:
+    from nnkgraph.data import Features
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ def build_all(
     *,
     output: str,
     report: str | None,
-    format_: str | None,
+    format: str | None,  # noqa: A002 - the option's name
     no_clobber: bool,
     dry_run: bool,
     delimiter: str | None,
@@ -42,29 +47,30 @@ def build_all(
     **settings: Any,
 ) -> None:
     """Build every input; a bad one is reported and does not stop the others."""
-    for folder, option in (
-        ("methods", "method"),
-        ("kernels", "kernel"),
-        ("search", "search"),
-    ):
-        registry.create(folder, settings[option])  # before time is spent on reading
-    read_format, write_format = _formats(format_, features, output)
+    # Mistakes in words are found before time is spent on reading.
+    registry.create("methods", settings["method"])
+    registry.create("kernels", settings["kernel"])
+    search = registry.create("search", settings["search"])
+    candidates = [search.path] if isinstance(search, Precomputed) else []
+    read_format, write_format = split_format(format, features, output)
     reading = {
-        "format_": read_format,
+        "format": read_format,
         "delimiter": delimiter,
         "header": header,
         "id_column": id_column,
     }
     for files in _targets(features, output, report):
         try:
+            inputs = [files.features, *candidates]
             formats.check_output(
-                files.output,
-                format=write_format,
-                no_clobber=no_clobber,
-                inputs=[files.features],
+                files.output, format=write_format, no_clobber=no_clobber, inputs=inputs
             )
             if files.report:
-                formats.check_file(files.report, inputs=[files.features])
+                if files.report == files.output:
+                    raise ParameterError(
+                        f"{files.report}: the report and the graph need different names"
+                    )
+                formats.check_file(files.report, no_clobber=no_clobber, inputs=inputs)
             _build_one(files, reading, write_format, settings, dry_run=dry_run)
         except NnkGraphError as error:
             if len(features) == 1:
@@ -72,18 +78,6 @@ def build_all(
             say.error(str(error))
             say.traceback()
             say.failures.add(error.exit_code)
-
-
-def _formats(
-    given: str | None, features: tuple[str, ...], output: str
-) -> tuple[str | None, str | None]:
-    """Return the formats of input and output; by default their names decide."""
-    if given and "," in given:
-        read, _, write = given.partition(",")
-        return read or None, write or None
-    if output == "-" and "-" not in features:
-        return None, given
-    return given, None
 
 
 def _targets(
@@ -132,7 +126,7 @@ def _build_one(
         n, d = matrix.x.shape
         say.detail(f"{files.features}: {n} x {d} {matrix.dtype}")
         if dry_run:
-            _say_plan(files, n, d, settings)
+            _say_plan(files, matrix, settings)
             return
         graph = build_graph(matrix, stages=stages, **settings)
         with stages("write"):
@@ -142,7 +136,7 @@ def _build_one(
         "timings": _timings(stages, time.perf_counter() - start),
         "peak_memory_bytes": memory.peak,
         "versions": report.versions(),
-        "command": click.get_current_context().command_path,
+        "command": shlex.join(["nnkgraph", *sys.argv[1:]]),
     }
     if files.report:
         _write_report(files.report, full)
@@ -155,15 +149,20 @@ def _timings(stages: Progress, total: float) -> dict[str, float]:
     return {**{name: stages.seconds.get(name, 0.0) for name in names}, "total": total}
 
 
-def _say_plan(files: _Files, n: int, d: int, settings: dict[str, Any]) -> None:
-    from nnkgraph.resources import granted_cpus
-
+def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None:
+    """Check what can be checked, and say what would be done."""
+    others = {"workers", "seed"}
+    plan = make_plan(matrix, **{k: v for k, v in settings.items() if k not in others})
+    if isinstance(plan.search, Precomputed):
+        formats.read_candidates(plan.search.path)
+    n, d = matrix.x.shape
     workers = settings["workers"]
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     say.summary(
         f"{files.features}: {n} x {d}, readable and finite; would be built with "
-        f"method {settings['method']}, kernel {settings['kernel']}, search "
-        f"{settings['search']}, {workers} workers, into {files.output}"
+        f"k {plan.k}, method {settings['method']}, kernel {settings['kernel']}, search "
+        f"{settings['search']}, rule {plan.rule}, {workers} workers, into "
+        f"{files.output}"
     )
 
 
@@ -196,7 +195,7 @@ def _say_result(files: _Files, full: dict[str, Any]) -> None:
     for name, seconds in full["timings"].items():
         say.detail(f"  {name:<10} {seconds:8.3f} s")
     for warning in full["warnings"]:
-        say.warning(warning)
+        say.warning(f"{files.output}: {warning}")
 
 
 def _write_report(path: str, full: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _FOLDER = "cli/commands"
 _COMPLETE = "_NNKGRAPH_COMPLETE"
+_SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOSPC}
+"""Errors of the system that a user can do something about."""
 
 
 class Stopped(BaseException):
@@ -50,7 +53,7 @@ class Commands(click.Group):
 
 @click.command(
     cls=Commands,
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 88,
@@ -58,7 +61,8 @@ class Commands(click.Group):
     },
 )
 @click.version_option(__version__, "-V", "--version", prog_name="nnkgraph")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Turn feature matrices into graphs by non-negative kernel regression (NNK).
 
     \b
@@ -67,6 +71,8 @@ def cli() -> None:
       nnkgraph build table.csv --id-column id -o graph.graphml
       nnkgraph info graph.npz
     """
+    if ctx.invoked_subcommand is None:
+        say.data(ctx.get_help())
 
 
 def main() -> NoReturn:
@@ -107,17 +113,24 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
         return 143
     except BrokenPipeError:
         return 141
-    except MemoryError as error:
-        say.error(f"out of memory: {error}; use fewer workers (-j)")
+    except (MemoryError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in _SHORTAGES:
+            return _bug(error)
+        say.error(f"out of resources: {error}; use fewer workers or raise the limit")
+        say.traceback()
         return 5
     except Exception as error:
-        say.error(
-            f"bug: {type(error).__name__}: {error}; please report it with the output "
-            "of the same command and -vv"
-        )
-        say.traceback()
-        return 1
+        return _bug(error)
     return say.failures.exit_code
+
+
+def _bug(error: Exception) -> int:
+    say.error(
+        f"bug: {type(error).__name__}: {error}; please report it with the output of "
+        "the same command and -vv"
+    )
+    say.traceback()
+    return 1
 
 
 def _usage_message(error: click.UsageError) -> str:
@@ -128,10 +141,8 @@ def _usage_message(error: click.UsageError) -> str:
         return message
     source = error.ctx.get_parameter_source(parameter.name) if parameter else None
     if parameter and source and source.name == "ENVIRONMENT":
-        variable = (
-            parameter.envvar or f"{error.ctx.auto_envvar_prefix}_{parameter.name}"
-        )
-        message += f" (from the environment variable {str(variable).upper()})"
+        variable = f"{error.ctx.auto_envvar_prefix}_{parameter.name}"
+        message += f" (from the environment variable {variable.upper()})"
     command = error.ctx.command_path
     where = f"{command.partition(' ')[2]}: " if " " in command else ""
     return f"{where}{message} (see {command} --help)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     Decorator = Callable[[Any], Any]
+
+
+_WORKERS = "NNKGRAPH_WORKERS"
 
 
 class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -42,10 +46,7 @@ class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Offer the names."""
-        from click.shell_completion import CompletionItem
-
-        known = registry.names(self.folder)
-        return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+        return _offered(registry.names(self.folder), incomplete)
 
 
 class Workers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -66,12 +67,13 @@ class Workers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """Return "auto" or a number of at least 1."""
         if value == "auto":
             return "auto"
+        general = f" (from {_WORKERS})" if value == os.environ.get(_WORKERS) else ""
         try:
             count = int(value)
         except ValueError:
-            self.fail(f"{value!r} is neither a number nor 'auto'", param, ctx)
+            self.fail(f"{value!r} is neither a number nor 'auto'{general}", param, ctx)
         if count < 1:
-            self.fail(f"{count} is not at least 1", param, ctx)
+            self.fail(f"{count} is not at least 1{general}", param, ctx)
         return count
 
 
@@ -79,6 +81,7 @@ class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A bandwidth or the rule that finds one."""
 
     name = "sigma"
+    rules = ("auto", "kth-max", "local", "matlab")
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
         """Show what is accepted."""
@@ -88,7 +91,7 @@ class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         """Check the value; the kernel gets it as it was typed."""
-        if value not in {"auto", "kth-max", "local", "matlab"}:
+        if value not in self.rules:
             try:
                 number = float(value)
             except ValueError:
@@ -96,6 +99,18 @@ class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             if not 0 < number < float("inf"):
                 self.fail(f"{value} is not a positive finite number", param, ctx)
         return value
+
+    def shell_complete(
+        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer the rules."""
+        return _offered(self.rules, incomplete)
+
+
+def _offered(words: tuple[str, ...], incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator:
@@ -105,10 +120,13 @@ def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator
     )
 
 
+features_arg = click.argument("features", type=click.Path())
+graph_arg = click.argument("graph", type=click.Path())
 output_opt = click.option(
     "-o",
     "--output",
     required=True,
+    type=click.Path(),
     metavar="FILE",
     help="Where the result goes; '-' is stdout.",
 )
@@ -153,9 +171,8 @@ workers_opt = click.option(
     "-j",
     "--workers",
     type=Workers(),
-    default="auto",
-    show_default=True,
-    envvar="NNKGRAPH_WORKERS",
+    default=lambda: os.environ.get(_WORKERS, "auto"),
+    show_default=f"auto, or {_WORKERS}",
     help="Worker processes; the result does not depend on them.",
 )
 seed_opt = click.option(
@@ -168,7 +185,7 @@ seed_opt = click.option(
 no_clobber_opt = click.option(
     "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
 )
-json_opt = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_opt = click.option("--json", is_flag=True, help="Print JSON.")
 
 
 def table_options(function: Any) -> Any:
@@ -176,9 +193,8 @@ def table_options(function: Any) -> Any:
     options = [
         click.option(
             "--format",
-            "format_",
             metavar="NAME",
-            help="Format of '-': of FEATURES, else of the output; IN,OUT for both.",
+            help="Format of '-' or of a file whose name does not say; IN,OUT for both.",
         ),
         click.option("--delimiter", help="Between the fields of a text table."),
         click.option(

@@ -19,6 +19,10 @@ _PATIENCE = 3.0
 class Progress(Stages):
     """Stages that the user can watch."""
 
+    def remark(self, message: str) -> None:
+        """Say it."""
+        say.summary(message)
+
     def begin(
         self, name: str, total: int
     ) -> tuple[Callable[[int], object], Callable[[], object]]:

@@ -30,6 +30,7 @@ __all__ = [
     "feature_formats",
     "graph_formats",
     "ignore",
+    "is_known",
     "read_candidates",
     "read_features",
     "read_graph",
@@ -80,10 +81,7 @@ def read_features(
             f"{source.name}: a header, an id column and a delimiter can be named for "
             "text tables only"
         )
-    features = plugin.read_features(source, options)
-    if features.dtype[-5:] == "int64" and abs(features.x).max() >= 2**53:
-        note(f"{source.name}: integers beyond 2**53 were rounded to float64")
-    return features
+    return plugin.read_features(source, options)
 
 
 def read_graph(
@@ -162,6 +160,12 @@ def write_file(path: AnyPath, content: bytes) -> None:
     target = os.fspath(path)
     with Outputs(target) as outputs:
         outputs.open(target).write(content)
+
+
+def is_known(path: AnyPath, role: str) -> bool:
+    """Return whether a name says which format a file has, for a role."""
+    name = split_item(os.fspath(path))[0].lower()
+    return name.endswith(tuple(suffixes(role)))
 
 
 def graph_formats() -> tuple[str, ...]:

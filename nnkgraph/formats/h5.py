@@ -85,9 +85,9 @@ def _pick(file: h5py.File, source: Source) -> str:
     ]
     if len(matrices) == 1:
         return matrices[0]
-    what = "several matrices" if matrices else "no matrix"
+    what = "are several matrices" if matrices else "is no matrix"
     hint = f"; name one as FILE::{show(matrices[0])}" if matrices else ""
-    raise InputError(f"{source.name}: there is {what} inside{hint}: {contents(file)}")
+    raise InputError(f"{source.name}: there {what} inside{hint}: {contents(file)}")
 
 
 def _read(dataset: h5py.Dataset, name: str) -> NDArray[Any]:

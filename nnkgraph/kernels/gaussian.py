@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nnkgraph.kernels import Kernel
 
 RULES = ("auto", "kth-max", "local", "matlab")
+_SMALLEST, _LARGEST = 1e-150, 1e150
+"""Beyond these the square of a bandwidth leaves the range of float64."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,10 @@ class Gaussian:
                     f"sigma {self.sigma!r} is neither a number nor one of "
                     f"{', '.join(RULES)}"
                 )
-        elif not (math.isfinite(self.sigma) and self.sigma > 0):
+        elif not _SMALLEST <= self.sigma <= _LARGEST:
             raise ParameterError(
-                f"sigma must be a positive finite number, not {self.sigma}"
+                f"sigma must be a positive number from {_SMALLEST:g} to {_LARGEST:g}, "
+                f"not {self.sigma:g}"
             )
 
     def prepare(self, x: FloatArray, _name: str, /) -> FloatArray:
@@ -68,12 +71,12 @@ class Gaussian:
 
     def __call__(self, values: FloatArray, distance: FloatArray, /) -> FloatArray:
         """Map squared distances to similarities."""
-        if isinstance(self.sigma, str):
-            # A tiny local bandwidth may overflow the quotient: exp(-inf) is right.
-            with np.errstate(over="ignore"):
+        # A tiny bandwidth may overflow the quotient: exp(-inf) = 0 is right.
+        with np.errstate(over="ignore"):
+            if isinstance(self.sigma, str):
                 values /= -2.0 * _local(distance) ** 2
-        else:
-            values *= -0.5 / self.sigma**2
+            else:
+                values *= -0.5 / self.sigma**2
         return np.exp(values, out=values)
 
 

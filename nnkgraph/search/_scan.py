@@ -107,7 +107,7 @@ def _tighten(value: Any, index: Any, filled: int, limit: Any, keep: int) -> Any:
         if below < keep:
             low = middle
         else:
-            high, inside = middle, below
+            high, inside = middle, int(below)
             if below <= (keep + most) // 2:
                 break
     if inside > most:

@@ -39,7 +39,8 @@ class Precomputed:
                 f"{index.shape}"
             )
         if wanted.origin is not None and wanted.first is not None:
-            index, given = _without_copies(index, wanted.origin, wanted.first), None
+            index = _without_copies(index, wanted.origin, wanted.first)
+            given = None if given is None else given[wanted.origin]
         if given is not None:
             notes += self._compared(index, given, wanted)
         own = np.arange(len(wanted.x))[:, np.newaxis]

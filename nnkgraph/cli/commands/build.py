@@ -10,7 +10,7 @@ from nnkgraph.cli import options
 
 
 @click.command()
-@click.argument("features", nargs=-1, required=True)
+@click.argument("features", nargs=-1, required=True, type=click.Path())
 @options.output_opt
 @options.k_opt
 @options.method_opt
@@ -47,7 +47,12 @@ from nnkgraph.cli import options
 @options.table_options
 @options.no_clobber_opt
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
-@click.option("--report", metavar="FILE", help="Write a JSON report; '-' is stdout.")
+@click.option(
+    "--report",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a JSON report; '-' is stdout.",
+)
 @options.talk_options
 def command(features: tuple[str, ...], **settings: Any) -> None:
     """Build a graph from FEATURES: a file, FILE::DATASET, or '-' for stdin.

@@ -8,8 +8,8 @@ from nnkgraph.cli import options, say
 
 
 @click.command()
-@click.argument("graph")
-@click.argument("output")
+@options.graph_arg
+@click.argument("output", type=click.Path())
 @click.option("--from", "from_", metavar="NAME", help="Format of GRAPH, for '-'.")
 @click.option("--to", metavar="NAME", help="Format of OUTPUT, for '-'.")
 @options.no_clobber_opt
@@ -31,6 +31,6 @@ def command(
     from nnkgraph.cli.files import read_graph
 
     formats.check_output(output, format=to, no_clobber=no_clobber, inputs=[graph])
-    read = read_graph(graph, format_=from_)
+    read = read_graph(graph, format=from_)
     formats.write_graph(output, read, format=to)
     say.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")

@@ -8,11 +8,15 @@ from nnkgraph.cli import options, say
 
 
 @click.command()
-@click.argument("graph")
-@click.option("--format", "format_", metavar="NAME", help="Format of GRAPH, for '-'.")
+@options.graph_arg
+@click.option("--format", metavar="NAME", help="Format of GRAPH, for '-'.")
 @options.json_opt
 @options.talk_options
-def command(graph: str, format_: str | None, as_json: bool) -> None:
+def command(
+    graph: str,
+    format: str | None,  # noqa: A002 - the option's name
+    json: bool,
+) -> None:
     """Print nodes, edges, degrees, components, weights and provenance of GRAPH.
 
     \b
@@ -20,14 +24,14 @@ def command(graph: str, format_: str | None, as_json: bool) -> None:
       nnkgraph info graph.npz
       nnkgraph info graph.graphml --json
     """
-    import json
+    from json import dumps
 
     from nnkgraph import report
     from nnkgraph.cli.files import read_graph
 
-    known = report.description(read_graph(graph, format_=format_))
-    if as_json:
-        say.data(json.dumps(known, indent=2, allow_nan=False))
+    known = report.description(read_graph(graph, format=format))
+    if json:
+        say.data(dumps(known, indent=2, allow_nan=False))
         return
     for name, value in known.items():
         if isinstance(value, dict):

@@ -12,7 +12,7 @@ _FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 @click.command()
 @click.argument("what", type=click.Choice([*_FOLDERS, "rules"]), required=False)
 @options.json_opt
-def command(what: str | None, as_json: bool) -> None:
+def command(what: str | None, json: bool) -> None:
     """List methods, kernels, searches, executors, formats or rules.
 
     With parameters and their defaults, written as they are typed:
@@ -26,10 +26,10 @@ def command(what: str | None, as_json: bool) -> None:
     from nnkgraph.catalog import catalog
 
     listed = catalog([what] if what else [*_FOLDERS, "rules"])
-    if as_json:
-        import json
+    if json:
+        from json import dumps
 
-        say.data(json.dumps(listed, indent=2))
+        say.data(dumps(listed, indent=2))
         return
     lines = []
     for folder, entries in listed.items():

@@ -8,15 +8,21 @@ from nnkgraph.cli import options, say
 
 
 @click.command()
-@click.argument("graph")
+@options.graph_arg
 @click.option(
     "--coords",
     required=True,
+    type=click.Path(),
     metavar="FILE",
     help="Where the nodes are: features with 2 or 3 columns.",
 )
 @options.output_opt
-@click.option("--beside", metavar="GRAPH2", help="A second graph, drawn beside it.")
+@click.option(
+    "--beside",
+    type=click.Path(),
+    metavar="GRAPH2",
+    help="A second graph, drawn beside it.",
+)
 @options.table_options
 @options.no_clobber_opt
 @options.talk_options
@@ -25,7 +31,7 @@ def command(
     coords: str,
     output: str,
     beside: str | None,
-    format_: str | None,
+    format: str | None,  # noqa: A002 - the option's name
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
@@ -51,7 +57,7 @@ def command(
     )
     where = read_features(
         coords,
-        format_=format_,
+        format=format,
         delimiter=delimiter,
         header=header,
         id_column=id_column,

@@ -8,7 +8,7 @@ from nnkgraph.cli import options, say
 
 
 @click.command()
-@click.argument("features")
+@options.features_arg
 @options.output_opt
 @options.k_opt
 @options.kernel_opt
@@ -32,7 +32,7 @@ def command(
     workers: int | str,
     executor: str,
     seed: int,
-    format_: str | None,
+    format: str | None,  # noqa: A002 - the option's name
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
@@ -52,15 +52,22 @@ def command(
     """
     from nnkgraph import formats, report
     from nnkgraph.build import find_candidates
-    from nnkgraph.cli.files import read_features
+    from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
 
+    read_format, write_format = split_format(
+        format, [features], output, kind="candidates"
+    )
     formats.check_output(
-        output, no_clobber=no_clobber, inputs=[features], kind="candidates"
+        output,
+        format=write_format,
+        no_clobber=no_clobber,
+        inputs=[features],
+        kind="candidates",
     )
     matrix = read_features(
         features,
-        format_=format_,
+        format=read_format,
         delimiter=delimiter,
         header=header,
         id_column=id_column,
@@ -86,8 +93,13 @@ def command(
         "seed": seed,
     }
     formats.write_candidates(
-        output, found, provenance=report.provenance(matrix, settings)
+        output,
+        found,
+        provenance=report.provenance(matrix, settings),
+        format=write_format,
     )
+    for warning in matrix.warnings:
+        say.warning(warning)
     for note in found.notes:
         say.summary(note)
     n, width = found.index.shape
