@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph import neighborhoods, registry, report
+from nnkgraph.compiled import FIRST_RUN
 from nnkgraph.data import Candidates, Features, Graph
 from nnkgraph.duplicates import candidates_with_copies, with_copies
 from nnkgraph.executors import open_pool
@@ -102,6 +103,8 @@ def build_graph(
         duplicates=duplicates,
         executor=executor,
     )
+    if FIRST_RUN:
+        stages.remark("compiling for the first time; later runs start at once")
     with stages("start"):
         rows = prepared_rows(features, plan.kernel, scale, duplicates)
         context = open_pool(
@@ -109,7 +112,7 @@ def build_graph(
         )
     with context as pool:
         with stages("start"):
-            warm_up(pool, rows.x, plan.kernel, plan.method, stages)
+            warm_up(pool, rows.x, plan.kernel, plan.method)
         candidates = _find(plan, rows, pool, seed, stages)
         fitted = plan.kernel.fit(candidates)
         with stages("solve", len(rows.x)) as on_rows:
@@ -212,6 +215,8 @@ def find_candidates(
         duplicates=duplicates,
         executor=executor,
     )
+    if FIRST_RUN:
+        stages.remark("compiling for the first time; later runs start at once")
     with stages("start"):
         rows = prepared_rows(features, plan.kernel, scale, duplicates)
         context = open_pool(

@@ -6,6 +6,7 @@ be settled before numba is imported for the first time.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -33,20 +34,31 @@ def _private_cache() -> str:
         return tempfile.mkdtemp(prefix="nnkgraph-cache-")
     mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
     if mine and not found.st_mode & 0o077:
-        return str(path)
+        return str(path / _source_state())
     return tempfile.mkdtemp(prefix="nnkgraph-cache-")
+
+
+def _source_state() -> str:
+    """Return a name that changes with any file of this package.
+
+    numba looks only at the file of the function it has compiled, not at those of the
+    functions that were compiled into it: after a change it could run old code.
+    """
+    home = Path(__file__).parent
+    states = [
+        f"{path.relative_to(home)} {path.stat().st_mtime_ns} {path.stat().st_size}"
+        for path in sorted(home.rglob("*.py"))
+    ]
+    return hashlib.sha256("\n".join(states).encode()).hexdigest()[:16]
 
 
 os.environ.setdefault("NUMBA_CACHE_DIR", _private_cache())
 
+FIRST_RUN = not any(Path(os.environ["NUMBA_CACHE_DIR"]).glob("*/*.nbi"))
+"""Whether nothing was compiled here before, which takes a while."""
+
 import numba  # noqa: E402 - only after its cache directory is settled
 import numpy as np  # noqa: E402
-
-
-def cache_is_empty() -> bool:
-    """Return whether nothing was compiled here before."""
-    folder = Path(os.environ["NUMBA_CACHE_DIR"])
-    return not any(folder.glob("*/*.nbi"))
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -56,6 +68,11 @@ def compiled(function: Callable[..., Any]) -> Any:
     so that a number never depends on the block it was computed in.
     """
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a function into every function that calls it."""
+    return numba.njit(inline="always", error_model="numpy")(function)
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

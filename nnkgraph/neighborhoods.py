@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
 
-_BATCH_BYTES = 1 << 20
-"""Local matrices worked on at once: as many as stay in the cache."""
-
 
 @dataclass(frozen=True)
 class _Task:
@@ -96,29 +93,14 @@ def solve(
 def _weigh_block(
     task: _Task, start: int, stop: int
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-    x, index, distance = task.x.open(), task.index.open(), task.distance.open()
-    m = index.shape[1]
-    batch = max(1, _BATCH_BYTES // (4 * m * (m + 1) + 1))
-    parts = []
-    for low in range(start, stop, batch):
-        rows = slice(low, min(low + batch, stop))
-        problem = Problem(x, x[rows], index[rows], distance[rows], task.kernel)
-        if task.first is None or not task.method.has_error:
-            parts.append(task.method.weigh(problem))
-        else:
-            parts.append(
-                _weigh_with_copies(task.method, problem, task.first.open(), rows)
-            )
-    return (
-        np.concatenate([part.weights for part in parts]),
-        _joined([part.errors for part in parts]),
-        _joined([part.certificate for part in parts]),
-    )
-
-
-def _joined(parts: list[FloatArray | None]) -> FloatArray | None:
-    known = [part for part in parts if part is not None]
-    return np.concatenate(known) if known else None
+    x, rows = task.x.open(), slice(start, stop)
+    index, distance = task.index.open()[rows], task.distance.open()[rows]
+    problem = Problem(x, x[rows], index, distance, task.kernel)
+    if task.first is None or not task.method.has_error:
+        found = task.method.weigh(problem)
+    else:
+        found = _weigh_with_copies(task.method, problem, task.first.open(), rows)
+    return found.weights, found.errors, found.certificate
 
 
 def _weigh_with_copies(

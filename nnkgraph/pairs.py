@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nnkgraph.compiled import compiled, frozen
+from nnkgraph.compiled import compiled, frozen, inlined
 from nnkgraph.lanes import LANES, inner_product, squared_distance
 
 BASES = ("squared-distance", "inner-product")
@@ -26,6 +26,16 @@ def _narrow_squared_distance(a: Any, b: Any) -> Any:
     return total
 
 
+@inlined
+def pair_value(a: Any, b: Any, base: int) -> Any:
+    """Return the value of two rows; ``base`` is a place in ``BASES``."""
+    if base == 1:
+        return inner_product(a, b)
+    if a.shape[0] < LANES:
+        return _narrow_squared_distance(a, b)
+    return squared_distance(a, b)
+
+
 @compiled
 def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
     for i in range(index.shape[0]):
@@ -33,39 +43,8 @@ def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
         for j in range(index.shape[1]):
             if index[i, j] < 0:
                 out[i, j] = np.inf
-            elif base == 0:
-                out[i, j] = squared_distance(row, x[index[i, j]])
             else:
-                out[i, j] = inner_product(row, x[index[i, j]])
-
-
-@compiled
-def _among(x: Any, index: Any, base: int, out: Any) -> None:
-    m = index.shape[1]
-    narrow = x.shape[1] < LANES
-    for i in range(index.shape[0]):
-        at = 0
-        for p in range(m):
-            a = index[i, p]
-            if a < 0:
-                out[i, at : at + p + 1] = 0.0
-                at += p + 1
-                continue
-            row = x[a]
-            if base == 1:
-                for q in range(p + 1):
-                    out[i, at + q] = inner_product(row, x[max(index[i, q], 0)])
-            elif narrow:
-                for q in range(p):
-                    out[i, at + q] = _narrow_squared_distance(
-                        row, x[max(index[i, q], 0)]
-                    )
-                out[i, at + p] = 0.0
-            else:
-                for q in range(p):
-                    out[i, at + q] = squared_distance(row, x[max(index[i, q], 0)])
-                out[i, at + p] = 0.0
-            at += p + 1
+                out[i, j] = pair_value(row, x[index[i, j]], base)
 
 
 def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
@@ -88,21 +67,6 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
     """
     out = np.empty(index.shape)
     _cross(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
-    return out
-
-
-def among_values(x: Any, index: Any, base: str) -> Any:
-    """Return the values of all pairs of candidates of each line of ``index``.
-
-    Returns
-    -------
-    (b, m(m+1)/2) array of float64
-        The lower triangles, row by row, diagonals included; pairs with a missing
-        candidate hold a value without meaning.
-    """
-    m = index.shape[1]
-    out = np.empty((len(index), m * (m + 1) // 2))
-    _among(frozen(x), frozen(index), BASES.index(base), out)
     return out
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import blocks, neighborhoods, registry
-from nnkgraph.compiled import cache_is_empty
 from nnkgraph.duplicates import POLICIES, distinct_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.scaling import SCALES, scaled
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
     from nnkgraph.search import Search
-    from nnkgraph.stages import Stages
 
 DEFAULT_K = 30
 
@@ -146,12 +144,8 @@ def estimated_seconds(x: FloatArray, k: int) -> float:
     return search + n * (k * k / 2) * (2e-8 + 2e-10 * d)
 
 
-def warm_up(
-    pool: Pool, x: FloatArray, kernel: Kernel, method: Method, stages: Stages
-) -> None:
+def warm_up(pool: Pool, x: FloatArray, kernel: Kernel, method: Method) -> None:
     """Have everything compiled and every worker ready before the work is timed."""
-    if cache_is_empty():
-        stages.remark("compiling for the first time; later runs start at once")
     tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
     blocks.run(pool, _tiny_run, (tiny, kernel, method), (), rows=pool.workers, block=1)
 

@@ -366,14 +366,14 @@ def test_many_isolated_nodes_bring_a_hint():
 def test_c18_nodes_that_miss_the_certificate_are_counted_and_named(monkeypatch):
     from nnkgraph import qp
 
-    solve = qp.solve
+    regress = qp.regress
 
     def wrong(*args, **options):
-        theta, certificate, gain = solve(*args, **options)
+        theta, certificate, gain, scale = regress(*args, **options)
         certificate[:2] = 1e-3
-        return theta, certificate, gain
+        return theta, certificate, gain, scale
 
-    monkeypatch.setattr(qp, "solve", wrong)
+    monkeypatch.setattr(qp, "regress", wrong)
     graph = build_graph(np.random.default_rng(0).normal(size=(30, 2)), k=5)
     assert graph.report["certificate"]["nodes_failed"] == 2
     assert graph.report["certificate"]["failed"] == [0, 1]

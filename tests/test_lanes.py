@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nnkgraph.lanes import inner_product, squared_distance
-from nnkgraph.pairs import among_values, cross_values, first_equal_rows
+from nnkgraph.pairs import cross_values, first_equal_rows
+from nnkgraph.similarity import similarities
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 15, 16, 17, 31, 32, 33, 100])
@@ -36,20 +37,29 @@ def test_lanes_add_up_in_the_order_that_is_written_down(d):
 
 @pytest.mark.parametrize("d", [3, 40])
 @pytest.mark.parametrize("base", ["squared-distance", "inner-product"])
-def test_pair_loops_agree_with_numpy_and_with_each_other(d, base):
+def test_pair_loops_agree_with_numpy(d, base):
     x = np.random.default_rng(1).normal(size=(30, d))
     index = np.array([[3, 9, 27], [0, -1, 5]], np.int32)
     cross = cross_values(x, x[:2], index, base)
-    among = among_values(x, index, base)
     assert cross[1, 1] == np.inf
     for i, j in [(0, 0), (0, 2), (1, 0), (1, 2)]:
         a, b = x[i], x[index[i, j]]
         value = ((a - b) ** 2).sum() if base == "squared-distance" else a @ b
         assert cross[i, j] == pytest.approx(value, rel=1e-13)
-    # The pair (27, 3) of the first line stands at row 2, column 0 of its triangle.
-    assert (
-        among[0, 3] == cross_values(x, x[27:28], np.array([[3]], np.int32), base)[0, 0]
+
+
+def test_the_exponential_is_right_to_the_last_digits():
+    values = -np.concatenate(
+        [[0.0], np.geomspace(1e-300, 707, 20_000), [709, 1e9, np.inf]]
     )
+    found = similarities(
+        "exponential", np.array([[1.0, 0.0]]), values[np.newaxis].copy()
+    )[0]
+    exact = np.exp(values)
+    assert found[0] == 1.0
+    assert (np.abs(found - exact)[:-3] <= 2 * np.spacing(exact)[:-3]).all()
+    assert found[-3:].tolist() == [0.0, 0.0, 0.0]
+    assert (np.diff(found) <= 0).mean() > 0.999
 
 
 def test_equal_rows_are_found_whatever_the_sign_of_their_zeros():

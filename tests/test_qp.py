@@ -13,9 +13,9 @@ def pack(K):
     return K[np.tril_indices(len(K))][np.newaxis]
 
 
-def solve_one(K, b, **options):
+def solve_one(K, b):
     theta, certificate, gain = qp.solve(
-        pack(K), b[np.newaxis], np.ones((1, len(b)), bool), **options
+        pack(K), b[np.newaxis], np.ones((1, len(b)), bool)
     )
     return theta[0], certificate[0], gain[0]
 
@@ -96,13 +96,60 @@ def test_near_duplicates_give_no_garbage():
     assert (theta <= 1).all()
 
 
+def regress(x, k=None, *, base="squared-distance", sigma=1.0, ridge=0.0):
+    """Regress the first row on all others."""
+    if base == "squared-distance":
+        form, coefficients = "exponential", [-0.5 / sigma**2, 0.0]
+    else:
+        form, coefficients = "affine", [1.0, 0.0]
+    index = np.arange(1, len(x))[np.newaxis]
+    return qp.regress(
+        x,
+        x[:1],
+        index,
+        base=base,
+        form=form,
+        coefficients=np.array([coefficients]),
+        ridge=ridge,
+    )
+
+
+@given(
+    size=st.integers(1, 60),
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 40),
+    log_sigma=st.floats(-0.5, 2.5),
+)
+def test_regression_from_features_is_the_regression_with_the_whole_matrix(
+    size, seed, d, log_sigma
+):
+    x = np.random.default_rng(seed).normal(size=(size + 1, d))
+    sigma = 10**log_sigma * np.sqrt(d)
+    theta, certificate, gain, scale = regress(x, sigma=sigma)
+    K, b = gaussian_problem(size, seed, d, sigma=sigma)
+    assert certificate[0] <= 1e-12
+    assert scale[0] == 1
+    assert violation(K, b, theta[0]) <= 1e-12
+    assert gain[0] == pytest.approx(solve_one(K, b)[2], abs=1e-14)
+
+
 def test_a_ridge_makes_singular_problems_unique():
-    A = np.random.default_rng(0).normal(size=(3, 10))
-    K, b = A.T @ A, A.T @ np.ones(3)
-    theta, certificate, _ = solve_one(K, b, ridge=1e-8)
+    x = np.random.default_rng(0).normal(size=(11, 3))
+    theta, certificate, _, _ = regress(x, base="inner-product", ridge=1e-8)
+    K = x[1:] @ x[1:].T
     ridged = K + 1e-8 * K.diagonal().max() * np.eye(10)
-    assert certificate <= 1e-9
-    assert violation(ridged, b, theta) <= 1e-9
+    assert certificate[0] <= 1e-9
+    assert violation(ridged, x[1:] @ x[0], theta[0]) <= 1e-9
+
+
+def test_similarities_that_underflow_are_scaled_up():
+    x = np.random.default_rng(0).normal(size=(9, 3))
+    theta, certificate, _, scale = regress(x, sigma=0.01)
+    squares = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+    assert scale[0] < 1e-250
+    assert certificate[0] <= 1e-12
+    nearest = 1 + np.argmin(squares[0, 1:])
+    assert theta[0, nearest - 1] == pytest.approx(1.0)  # the nearest, scaled to 1
 
 
 def test_missing_and_zero_atoms_get_no_weight():
@@ -150,13 +197,18 @@ def test_both_roads_lead_to_the_same_place():
     from nnkgraph.qp._atoms import add_atoms
     from nnkgraph.qp._factor import Work
     from nnkgraph.qp._pivoting import pivot_blocks
+    from nnkgraph.qp._rows import no_source
 
     for seed in range(40):
         K, b = gaussian_problem(25, seed, d=2 + seed % 12, sigma=1.5)
         vectors = {name: np.empty(25) for name in ("theta", "r", "z", "s")}
         w = Work(
             K,
-            b,
+            known=np.ones(25, bool),
+            source=no_source(),
+            diagonal=K.diagonal().copy(),
+            unit=np.ones(25),
+            b=b,
             **vectors,
             U=np.empty((25, 25)),
             chosen=np.empty(25, np.int64),
@@ -164,5 +216,5 @@ def test_both_roads_lead_to_the_same_place():
         )
         assert pivot_blocks(w, 25, b.max())
         pivoted = w.theta.copy()
-        add_atoms(w, 25, b.max())
+        assert add_atoms(w, 25, b.max(), -1)
         assert w.theta == pytest.approx(pivoted, abs=1e-9)

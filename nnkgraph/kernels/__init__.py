@@ -21,8 +21,8 @@ class Kernel(Protocol):
     """Share of the largest diagonal entry added to local matrices: above zero only
     for kernels of finite rank, whose solutions would not be unique otherwise."""
 
-    exponential: ClassVar[bool]
-    """Whether k(s - t) = k(s) / k(t): then underflow can be scaled away."""
+    form: ClassVar[str]
+    """How a similarity follows from that number: a name of ``similarity.FORMS``."""
 
     def prepare(self, x: FloatArray, name: str, /) -> FloatArray:
         """Return the rows as this kernel sees them, for instance with unit length."""
@@ -36,14 +36,12 @@ class Kernel(Protocol):
         """Return the (mean) bandwidth that was used, where there is one."""
         ...
 
-    def __call__(self, values: FloatArray, distance: FloatArray, /) -> FloatArray:
-        """Map the values of a block of nodes to similarities.
+    def coefficients(self, distance: FloatArray, /) -> FloatArray:
+        """Return the (b, 2) coefficients of the form for a block of nodes.
 
         Parameters
         ----------
-        values : (b, p) array
-            Squared distances or inner products; may be overwritten.
         distance : (b, m) array
-            The candidates' distances of the same b nodes, for local bandwidths.
+            The nodes' distances to their candidates, for local bandwidths.
         """
         ...

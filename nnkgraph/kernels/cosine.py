@@ -22,7 +22,7 @@ class Cosine:
     # squared distance, and the nearest rows are those of the smallest angle.
     base: ClassVar[str] = "squared-distance"
     ridge: ClassVar[float] = 0.0
-    exponential: ClassVar[bool] = False
+    form: ClassVar[str] = "affine"
 
     def prepare(self, x: FloatArray, name: str, /) -> FloatArray:
         """Scale all rows to unit length."""
@@ -36,11 +36,9 @@ class Cosine:
         """Return None: there is no bandwidth."""
         return
 
-    def __call__(self, values: FloatArray, _distance: FloatArray, /) -> FloatArray:
-        """Map squared distances of unit rows to similarities."""
-        values *= -0.25
-        values += 1.0
-        return np.maximum(values, 0.0, out=values)
+    def coefficients(self, distance: FloatArray, /) -> FloatArray:
+        """Return what turns a squared distance of unit rows into a similarity."""
+        return np.tile([-0.25, 1.0], (len(distance), 1))
 
 
 plugin: type[Kernel] = Cosine

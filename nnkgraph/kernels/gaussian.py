@@ -25,7 +25,7 @@ class Gaussian:
 
     base: ClassVar[str] = "squared-distance"
     ridge: ClassVar[float] = 0.0
-    exponential: ClassVar[bool] = True
+    form: ClassVar[str] = "exponential"
 
     sigma: float | str = "auto"
     """A bandwidth in the features' unit, or the rule that finds one."""
@@ -69,15 +69,12 @@ class Gaussian:
             return math.fsum(_local(candidates.distance)[:, 0]) / len(candidates.index)
         return self.sigma
 
-    def __call__(self, values: FloatArray, distance: FloatArray, /) -> FloatArray:
-        """Map squared distances to similarities."""
-        # A tiny bandwidth may overflow the quotient: exp(-inf) = 0 is right.
-        with np.errstate(over="ignore"):
-            if isinstance(self.sigma, str):
-                values /= -2.0 * _local(distance) ** 2
-            else:
-                values *= -0.5 / self.sigma**2
-        return np.exp(values, out=values)
+    def coefficients(self, distance: FloatArray, /) -> FloatArray:
+        """Return -1 / (2 sigma^2) for every node."""
+        local = isinstance(self.sigma, str)
+        sigma = _local(distance) if local else np.full((len(distance), 1), self.sigma)
+        narrow = np.maximum(sigma, _SMALLEST)
+        return np.concatenate([-0.5 / narrow**2, np.zeros_like(narrow)], axis=1)
 
 
 def _kth_distance(distance: FloatArray, *, before: bool = False) -> FloatArray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
+import numpy as np
+
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray
     from nnkgraph.kernels import Kernel
@@ -16,7 +18,7 @@ class Linear:
 
     base: ClassVar[str] = "inner-product"
     ridge: ClassVar[float] = 1e-8
-    exponential: ClassVar[bool] = False
+    form: ClassVar[str] = "affine"
 
     def prepare(self, x: FloatArray, _name: str, /) -> FloatArray:
         """Return the rows as they are."""
@@ -30,9 +32,9 @@ class Linear:
         """Return None: there is no bandwidth."""
         return
 
-    def __call__(self, values: FloatArray, _distance: FloatArray, /) -> FloatArray:
-        """Return inner products as they are."""
-        return values
+    def coefficients(self, distance: FloatArray, /) -> FloatArray:
+        """Return what leaves an inner product as it is."""
+        return np.tile([1.0, 0.0], (len(distance), 1))
 
 
 plugin: type[Kernel] = Linear

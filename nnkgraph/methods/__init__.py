@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from nnkgraph import pairs
+from nnkgraph.similarity import similarities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, IndexArray, Neighborhoods
     from nnkgraph.kernels import Kernel
-
-_SMALLEST = 1e-250
-"""Similarities below this are scaled up before they are put to use."""
 
 
 @dataclass(frozen=True)
@@ -44,45 +42,24 @@ class Problem:
         present: NDArray[np.bool_] = self.index >= 0
         return present
 
-    def cross(self) -> tuple[FloatArray, FloatArray]:
-        """Return the similarities of nodes and candidates, and their scales.
-
-        Returns
-        -------
-        (b, m) array
-            Similarities divided by the node's scale; zero where there is no candidate.
-        (b,) array
-            The scales: 1, except where all similarities of a node are so small that
-            they would lose their digits.
-        """
+    def cross(self) -> FloatArray:
+        """Return (b, m) similarities of nodes and candidates, 0 where there is none."""
         values = pairs.cross_values(self.x, self.queries, self.index, self.kernel.base)
-        scale = np.ones(len(values))
-        if self.kernel.exponential and values.size:
-            nearest = values.min(axis=1, keepdims=True)
-            nearest[~np.isfinite(nearest)] = 0.0
-            factor = self.kernel(nearest.copy(), self.distance)[:, 0]
-            tiny = factor < _SMALLEST
-            values -= np.where(tiny[:, np.newaxis], nearest, 0.0)
-            scale[tiny] = factor[tiny]
-        similar = self.kernel(values, self.distance)
+        similar = self._similarities(values)
         similar[~self.present] = 0.0
-        return similar, scale
-
-    def among(self) -> FloatArray:
-        """Return similarities among candidates, packed as ``qp.solve`` wants them."""
-        values = pairs.among_values(self.x, self.index, self.kernel.base)
-        return self.kernel(values, self.distance)
+        return similar
 
     def own(self) -> FloatArray:
         """Return the (b,) similarities of the nodes with themselves."""
-        values = pairs.cross_values(
-            self.queries,
-            self.queries,
-            np.arange(len(self.queries))[:, np.newaxis],
-            self.kernel.base,
-        )
-        own: FloatArray = self.kernel(values, self.distance)[:, 0]
+        rows = np.arange(len(self.queries))[:, np.newaxis]
+        values = pairs.cross_values(self.queries, self.queries, rows, self.kernel.base)
+        own: FloatArray = self._similarities(values)[:, 0]
         return own
+
+    def _similarities(self, values: FloatArray) -> FloatArray:
+        coefficients = self.kernel.coefficients(self.distance)
+        similar: FloatArray = similarities(self.kernel.form, coefficients, values)
+        return similar
 
 
 class Method(Protocol):

@@ -23,8 +23,7 @@ class Knn:
 
     def weigh(self, problem: Problem, /) -> Neighborhoods:
         """Return the similarities."""
-        cross, scale = problem.cross()
-        return Neighborhoods(np.maximum(cross * scale[:, np.newaxis], 0.0))
+        return Neighborhoods(np.maximum(problem.cross(), 0.0))
 
 
 plugin: type[Method] = Knn

@@ -24,9 +24,15 @@ class Nnk:
 
     def weigh(self, problem: Problem, /) -> Neighborhoods:
         """Return the solution, J and the certificate of every node."""
-        cross, scale = problem.cross()
-        theta, certificate, gain = qp.solve(
-            problem.among(), cross, problem.present, ridge=problem.kernel.ridge
+        kernel = problem.kernel
+        theta, certificate, gain, scale = qp.regress(
+            problem.x,
+            problem.queries,
+            problem.index,
+            base=kernel.base,
+            form=kernel.form,
+            coefficients=kernel.coefficients(problem.distance),
+            ridge=kernel.ridge,
         )
         errors = 0.5 * problem.own() - scale**2 * gain
         theta *= scale[:, np.newaxis]

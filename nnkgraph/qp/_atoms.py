@@ -13,9 +13,13 @@ from nnkgraph.qp._factor import (
     remove,
     update_residual,
 )
+from nnkgraph.qp._rows import fill_row
 
 RESIDUAL_TOLERANCE = 1e-15
 """A residual above this share of the largest |b_j| / sqrt(K_jj) calls for its atom."""
+
+MANY = 0.2
+"""Share of atoms that makes it worth while to exchange many at once."""
 
 SWAP_TOLERANCE = 1e-13
 """A dependent atom with a residual above this share may replace another one."""
@@ -27,7 +31,7 @@ def _most_wanted(w: Work, m: int, scale: float) -> tuple[int, float]:
     best, j = RESIDUAL_TOLERANCE * scale, -1
     for i in range(m):
         if w.theta[i] == 0.0 and not w.flags[i]:
-            score = w.r[i] / np.sqrt(w.K[i, i])
+            score = w.r[i] * w.unit[i]
             if score > best:
                 best, j = score, i
     return j, best
@@ -84,11 +88,27 @@ def _descend(w: Work, p: int) -> int:
 
 
 @compiled
-def add_atoms(w: Work, m: int, scale: float) -> None:
-    """Solve a problem from nothing: add the most wanted atom until none is wanted."""
-    w.theta[:m] = 0.0
-    w.r[:m] = w.b[:m]
-    w.flags[:m] = False  # here: blocked
+def _still_wanted(w: Work, m: int, scale: float) -> int:
+    """Flag the atoms that are chosen or wanted; return how many are wanted."""
+    count = 0
+    for i in range(m):
+        wanted = w.r[i] * w.unit[i] > RESIDUAL_TOLERANCE * scale
+        count += wanted and w.theta[i] == 0.0
+        w.flags[i] = wanted or w.theta[i] > 0.0
+    return count
+
+
+@compiled
+def add_atoms(w: Work, m: int, scale: float, budget: int) -> bool:
+    """Solve a problem from nothing: add the most wanted atom until none is wanted.
+
+    Returns False, with all atoms flagged that are chosen or wanted, where many are
+    wanted still when the budget of atoms is spent.
+    """
+    for i in range(m):
+        w.theta[i] = 0.0
+        w.r[i] = w.b[i]
+        w.flags[i] = False  # here: blocked
     p = 0
     for _ in range(10 * m + 10):
         j, wanted = _most_wanted(w, m, scale)
@@ -96,21 +116,26 @@ def add_atoms(w: Work, m: int, scale: float) -> None:
             break
         w.chosen[p] = j
         if append(w, p):
-            back_substitute(w.U, w.z, p + 1, w.s)
-            if w.s[p] <= 0.0:  # rounding: in exact arithmetic it is positive
+            if w.z[p] <= 0.0:  # rounding: in exact arithmetic its weight is positive
                 w.flags[j] = True
                 continue
+            fill_row(w, j, m)
             p += 1
         else:
             before, swapped = p, False
             if wanted > SWAP_TOLERANCE * scale:
+                fill_row(w, j, m)
                 p, swapped = _swap(w, p)
             if p == before and not swapped:
                 w.flags[j] = True
                 continue
         p = _descend(w, p)
         update_residual(w, m)
+        if p == budget and _still_wanted(w, m, scale) > MANY * m:
+            return False
         # What depended on the atoms of before may be free now.
-        w.flags[:m] = False
+        for i in range(m):
+            w.flags[i] = False
         w.flags[j] = w.theta[j] == 0.0
     polish(w, p, m)
+    return True

@@ -16,7 +16,15 @@ class Work(NamedTuple):
     """A problem of m atoms and the memory it is solved in; arrays may be longer."""
 
     K: Any
-    """(m, m) the matrix."""
+    """(m, m) the matrix, as far as its rows are known."""
+    known: Any
+    """(m,) which rows are known; ``fill_row`` computes the others."""
+    source: Any
+    """What they are computed from."""
+    diagonal: Any
+    """(m,) the diagonal, always known."""
+    unit: Any
+    """(m,) 1 / sqrt(diagonal), what residuals are compared in."""
     b: Any
     """(m,) the vector."""
     theta: Any
@@ -40,8 +48,8 @@ def append(w: Work, p: int) -> bool:
     """Extend the factor by the atom ``chosen[p]``; False where it is dependent."""
     j = w.chosen[p]
     for i in range(p):
-        w.U[i, p] = w.K[j, w.chosen[i]]
-    pivot = w.K[j, j]
+        w.U[i, p] = w.K[w.chosen[i], j]  # rows of chosen atoms are known
+    pivot = w.diagonal[j]
     rest = w.b[j]
     for i in range(p):
         value = w.U[i, p] / w.U[i, i]
@@ -50,7 +58,7 @@ def append(w: Work, p: int) -> bool:
             w.U[t, p] -= w.U[i, t] * value
         pivot -= value * value
         rest -= value * w.z[i]
-    if not pivot > PIVOT_TOLERANCE * w.K[j, j]:
+    if not pivot > PIVOT_TOLERANCE * w.diagonal[j]:
         return False
     w.U[p, p] = np.sqrt(pivot)
     w.z[p] = rest / w.U[p, p]

@@ -13,6 +13,7 @@ from nnkgraph.qp._factor import (
     polish,
     update_residual,
 )
+from nnkgraph.qp._rows import fill_all
 
 _PATIENCE = 3
 """Exchanges that may fail to improve before atoms are exchanged one at a time."""
@@ -32,7 +33,7 @@ def _factorize(w: Work, m: int) -> int:
             w.U[i, t] = row[w.chosen[t]]
         w.z[i] = w.b[w.chosen[i]]
     for i in range(p):
-        if not w.U[i, i] > PIVOT_TOLERANCE * w.K[w.chosen[i], w.chosen[i]]:
+        if not w.U[i, i] > PIVOT_TOLERANCE * w.diagonal[w.chosen[i]]:
             return -1
         root = np.sqrt(w.U[i, i])
         for t in range(i, p):
@@ -51,7 +52,29 @@ def _offends(w: Work, i: int, scale: float) -> bool:
     """Return whether an atom is on the wrong side."""
     if w.flags[i]:
         return bool(w.theta[i] <= 0.0)
-    return bool(w.r[i] > RESIDUAL_TOLERANCE * scale * np.sqrt(w.K[i, i]))
+    return bool(w.r[i] * w.unit[i] > RESIDUAL_TOLERANCE * scale)
+
+
+@compiled
+def _take_solution(w: Work, p: int, m: int) -> None:
+    """Set theta to the best of the chosen atoms, of any sign, and its residual."""
+    back_substitute(w.U, w.z, p, w.s)
+    for i in range(m):
+        w.theta[i] = 0.0
+    for i in range(p):
+        w.theta[w.chosen[i]] = w.s[i]
+    update_residual(w, m)
+
+
+@compiled
+def _count_offenders(w: Work, m: int, scale: float) -> tuple[int, int]:
+    """Return how many atoms are on the wrong side, and the last of them."""
+    count, last = 0, -1
+    for i in range(m):
+        if _offends(w, i, scale):
+            count += 1
+            last = i
+    return count, last
 
 
 @compiled
@@ -61,21 +84,14 @@ def pivot_blocks(w: Work, m: int, scale: float) -> bool:
     Returns False, with nothing solved, where the matrix is singular to working
     precision or the exchanges do not settle.
     """
+    fill_all(w, m)
     fewest, patience = m + 1, _PATIENCE
     for _ in range(5 * m + 10):
         p = _factorize(w, m)
         if p < 0:
             return False
-        back_substitute(w.U, w.z, p, w.s)
-        w.theta[:m] = 0.0
-        for i in range(p):
-            w.theta[w.chosen[i]] = w.s[i]
-        update_residual(w, m)
-        offenders, last = 0, -1
-        for i in range(m):
-            if _offends(w, i, scale):
-                offenders += 1
-                last = i
+        _take_solution(w, p, m)
+        offenders, last = _count_offenders(w, m, scale)
         if offenders == 0:
             polish(w, p, m)
             return True
