@@ -20,8 +20,9 @@ class Progress(Stages):
     """Stages that the user can watch."""
 
     def remark(self, message: str) -> None:
-        """Say it."""
-        say.summary(message)
+        """Say it where somebody is watching."""
+        if sys.stderr.isatty():
+            say.summary(message)
 
     def begin(
         self, name: str, total: int
