@@ -103,14 +103,9 @@ def build_graph(
         duplicates=duplicates,
         executor=executor,
     )
-    if FIRST_RUN:
-        stages.remark("compiling for the first time; later runs start at once")
-    with stages("start"):
-        rows = prepared_rows(features, plan.kernel, scale, duplicates)
-        context = open_pool(
-            executor, workers, seconds=estimated_seconds(rows.x, plan.k)
-        )
-    with context as pool:
+    rows = _rows(features, plan, scale, duplicates, stages)
+    seconds = estimated_seconds(rows.x, plan.k)
+    with open_pool(executor, workers, seconds=seconds) as pool:
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
         candidates = _find(plan, rows, pool, seed, stages)
@@ -215,17 +210,21 @@ def find_candidates(
         duplicates=duplicates,
         executor=executor,
     )
-    if FIRST_RUN:
-        stages.remark("compiling for the first time; later runs start at once")
-    with stages("start"):
-        rows = prepared_rows(features, plan.kernel, scale, duplicates)
-        context = open_pool(
-            executor, workers, seconds=estimated_seconds(rows.x, plan.k)
-        )
-    with context as pool:
+    rows = _rows(features, plan, scale, duplicates, stages)
+    seconds = estimated_seconds(rows.x, plan.k)
+    with open_pool(executor, workers, seconds=seconds) as pool:
         found = _find(plan, rows, pool, seed, stages)
     notes = (*found.notes, *k_warnings(plan.k, rows))
     return replace(candidates_with_copies(found, rows), notes=notes)
+
+
+def _rows(
+    features: Features, plan: Plan, scale: str, duplicates: str, stages: Stages
+) -> Rows:
+    if FIRST_RUN:
+        stages.remark("compiling for the first time; later runs start at once")
+    with stages("start"):
+        return prepared_rows(features, plan.kernel, scale, duplicates)
 
 
 def _find(plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Candidates:
