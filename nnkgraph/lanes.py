@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
-
-from nnkgraph.compiled import compiled
 
 LANES = 16
 _DOUBLE = ir.DoubleType()
@@ -48,39 +46,57 @@ def _lane_sum(builder: Any, vector: Any) -> Any:
     return builder.extract_element(vector, ir.Constant(_INT, 0))
 
 
-def _lane_intrinsic(term: Any) -> Any:
-    """Make a compiled sum of ``term(a, b)`` over all whole groups of sixteen."""
+def _row_sum(term: Any) -> Any:
+    """Return what writes the sum of ``term(a, b)`` over the features of two rows."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def lanes(typingctx: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+    def typed(a: Any, b: Any) -> Any:
+        if not (a.layout == b.layout == "C"):
+            raise TypingError("rows must be contiguous")
+
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            left, right = (
-                context.make_array(kind)(context, builder, value)
-                for kind, value in zip(signature.args, args, strict=True)
-            )
-            length = cgutils.unpack_tuple(builder, left.shape)[0]
-            size = length.type
-            total = cgutils.alloca_once_value(
-                builder, ir.Constant(_VECTOR, [0.0] * LANES)
-            )
-            with cgutils.for_range_slice(
-                builder,
-                ir.Constant(size, 0),
-                builder.and_(length, ir.Constant(size, -LANES)),
-                ir.Constant(size, LANES),
-                intp=size,
-            ) as (at, _):
-                value = term(
-                    builder,
-                    _load(builder, left.data, at, signature.args[0].dtype),
-                    _load(builder, right.data, at, signature.args[1].dtype),
-                )
-                builder.store(builder.fadd(builder.load(total), value), total)
-            return _lane_sum(builder, builder.load(total))
+            rows, dtypes = [], []
+            for place in (0, 2):
+                kind = signature.args[place]
+                array = context.make_array(kind)(context, builder, args[place])
+                length = cgutils.unpack_tuple(builder, array.shape)[1]
+                start = builder.mul(args[place + 1], length)
+                rows.append(builder.gep(array.data, [start]))
+                dtypes.append(kind.dtype)
+            return _sum_of_terms(builder, rows, dtypes, length, term)
 
-        return types.float64(a, b), codegen
+        # The kinds of the row numbers are fixed, so that others are converted.
+        return types.float64(a, types.intp, b, types.intp), codegen
 
-    return lanes
+    return typed
+
+
+def _sum_of_terms(
+    builder: Any, rows: list[Any], dtypes: list[Any], length: Any, term: Any
+) -> Any:
+    size = length.type
+    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    lanes = cgutils.alloca_once_value(builder, zero)
+    whole = builder.and_(length, ir.Constant(size, -LANES))
+    with cgutils.for_range_slice(
+        builder, ir.Constant(size, 0), whole, ir.Constant(size, LANES), intp=size
+    ) as (at, _):
+        values = [
+            _load(builder, row, at, dtype)
+            for row, dtype in zip(rows, dtypes, strict=True)
+        ]
+        total = builder.fadd(builder.load(lanes), term(builder, *values))
+        builder.store(total, lanes)
+    total = cgutils.alloca_once_value(builder, _lane_sum(builder, builder.load(lanes)))
+    with cgutils.for_range_slice(
+        builder, whole, length, ir.Constant(size, 1), intp=size
+    ) as (at, _):
+        values = [
+            builder.fpext(value, _DOUBLE) if value.type != _DOUBLE else value
+            for value in (builder.load(builder.gep(row, [at])) for row in rows)
+        ]
+        after = builder.fadd(builder.load(total), term(builder, *values))
+        builder.store(after, total)
+    return builder.load(total)
 
 
 def _square_of_difference(builder: Any, a: Any, b: Any) -> Any:
@@ -92,26 +108,19 @@ def _product(builder: Any, a: Any, b: Any) -> Any:
     return builder.fmul(a, b)
 
 
-_lane_squares = _lane_intrinsic(_square_of_difference)
-_lane_products = _lane_intrinsic(_product)
+_squares = _row_sum(_square_of_difference)
+_products = _row_sum(_product)
 
 
-@compiled
-def squared_distance(a: Any, b: Any) -> Any:
-    """Return the squared Euclidean distance of two rows in float64."""
-    whole = a.shape[0] - a.shape[0] % LANES
-    total = _lane_squares(a, b) if whole > 0 else 0.0
-    for t in range(whole, a.shape[0]):
-        difference = np.float64(a[t]) - np.float64(b[t])
-        total += difference * difference
-    return total
+# Rows are named by matrix and number: a view of a row would be counted by the hundred
+# million, at twice the price of the sum itself.
+@intrinsic  # type: ignore[untyped-decorator]
+def squared_distance(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    """Return the squared Euclidean distance of ``a[i]`` and ``b[j]`` in float64."""
+    return _squares(a, b)
 
 
-@compiled
-def inner_product(a: Any, b: Any) -> Any:
-    """Return the inner product of two rows in float64."""
-    whole = a.shape[0] - a.shape[0] % LANES
-    total = _lane_products(a, b) if whole > 0 else 0.0
-    for t in range(whole, a.shape[0]):
-        total += np.float64(a[t]) * np.float64(b[t])
-    return total
+@intrinsic  # type: ignore[untyped-decorator]
+def inner_product(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    """Return the inner product of ``a[i]`` and ``b[j]`` in float64."""
+    return _products(a, b)

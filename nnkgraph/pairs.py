@@ -11,40 +11,27 @@ from typing import Any
 import numpy as np
 
 from nnkgraph.compiled import compiled, frozen, inlined
-from nnkgraph.lanes import LANES, inner_product, squared_distance
+from nnkgraph.lanes import inner_product, squared_distance
 
 BASES = ("squared-distance", "inner-product")
 
 
-@compiled
-def _narrow_squared_distance(a: Any, b: Any) -> Any:
-    # The same order as squared_distance has below one group of lanes.
-    total = 0.0
-    for t in range(a.shape[0]):
-        difference = np.float64(a[t]) - np.float64(b[t])
-        total += difference * difference
-    return total
-
-
 @inlined
-def pair_value(a: Any, b: Any, base: int) -> Any:
-    """Return the value of two rows; ``base`` is a place in ``BASES``."""
+def pair_value(a: Any, i: int, b: Any, j: int, base: int) -> Any:
+    """Return the value of ``a[i]`` and ``b[j]``; ``base`` is a place in ``BASES``."""
     if base == 1:
-        return inner_product(a, b)
-    if a.shape[0] < LANES:
-        return _narrow_squared_distance(a, b)
-    return squared_distance(a, b)
+        return inner_product(a, i, b, j)
+    return squared_distance(a, i, b, j)
 
 
 @compiled
 def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
     for i in range(index.shape[0]):
-        row = queries[i]
         for j in range(index.shape[1]):
             if index[i, j] < 0:
                 out[i, j] = np.inf
             else:
-                out[i, j] = pair_value(row, x[index[i, j]], base)
+                out[i, j] = pair_value(queries, i, x, index[i, j], base)
 
 
 def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:

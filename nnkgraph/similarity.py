@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from nnkgraph.compiled import compiled
-from nnkgraph.exponential import exponential
+from nnkgraph.compiled import compiled, inlined
+from nnkgraph.exponential import exponentials
 
 FORMS = ("affine", "exponential")
 """With the coefficients a and c, and a pair's value v: a v + c, and exp(a v)."""
 
 
-@compiled
-def similarity_row(form: int, coefficients: Any, values: Any) -> None:
-    """Turn values into similarities, in place."""
-    a, c = coefficients[0], coefficients[1]
+@inlined
+def similarity_row(
+    form: int, coefficients: Any, i: int, values: Any, row: int, stop: int
+) -> None:
+    """Turn the values of a row up to a column into similarities, in place.
+
+    Row i of the coefficients is used. Values a little beyond the column may change.
+    """
+    a, c = coefficients[i, 0], coefficients[i, 1]
     if form == 0:
-        for i in range(values.shape[0]):
-            values[i] = a * values[i] + c
+        for t in range(stop):
+            values[row, t] = a * values[row, t] + c
     else:
-        for i in range(values.shape[0]):
-            values[i] = exponential(a * values[i])
+        exponentials(values, row, stop, a)
 
 
 @compiled
 def _similarity_rows(form: int, coefficients: Any, values: Any) -> None:
     for i in range(values.shape[0]):
-        similarity_row(form, coefficients[i], values[i])
+        similarity_row(form, coefficients, i, values, i, values.shape[1])
 
 
 def similarities(form: str, coefficients: Any, values: Any) -> Any:

@@ -3,9 +3,21 @@
 import numpy as np
 import pytest
 
-from nnkgraph.lanes import inner_product, squared_distance
+from nnkgraph.compiled import compiled
+from nnkgraph.lanes import inner_product as inner_product_of_rows
+from nnkgraph.lanes import squared_distance as squared_distance_of_rows
 from nnkgraph.pairs import cross_values, first_equal_rows
 from nnkgraph.similarity import similarities
+
+
+@compiled
+def squared_distance(a, b):
+    return squared_distance_of_rows(np.stack((b, a)), 1, np.stack((b, b)), 0)
+
+
+@compiled
+def inner_product(a, b):
+    return inner_product_of_rows(np.stack((b, a)), 1, np.stack((b, b)), 0)
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 15, 16, 17, 31, 32, 33, 100])

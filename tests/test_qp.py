@@ -190,31 +190,3 @@ def test_a_problem_does_not_depend_on_its_block():
     together = qp.solve(gram, cross, np.ones(cross.shape, bool))[0]
     for row, (K, b) in zip(together, problems, strict=True):
         assert row.tolist() == solve_one(K, b)[0].tolist()
-
-
-def test_both_roads_lead_to_the_same_place():
-    """Pivoting and adding atoms agree: the choice between them is about speed only."""
-    from nnkgraph.qp._atoms import add_atoms
-    from nnkgraph.qp._factor import Work
-    from nnkgraph.qp._pivoting import pivot_blocks
-    from nnkgraph.qp._rows import no_source
-
-    for seed in range(40):
-        K, b = gaussian_problem(25, seed, d=2 + seed % 12, sigma=1.5)
-        vectors = {name: np.empty(25) for name in ("theta", "r", "z", "s")}
-        w = Work(
-            K,
-            known=np.ones(25, bool),
-            source=no_source(),
-            diagonal=K.diagonal().copy(),
-            unit=np.ones(25),
-            b=b,
-            **vectors,
-            U=np.empty((25, 25)),
-            chosen=np.empty(25, np.int64),
-            flags=np.ones(25, bool),
-        )
-        assert pivot_blocks(w, 25, b.max())
-        pivoted = w.theta.copy()
-        assert add_atoms(w, 25, b.max(), -1)
-        assert w.theta == pytest.approx(pivoted, abs=1e-9)

@@ -5,12 +5,9 @@ For every problem it finds the one theta >= 0 that minimizes
 has ``r = 0`` where theta > 0 and ``r <= 0`` elsewhere. The largest violation is
 returned as the problem's certificate. This module knows no graph.
 
-Two exact roads lead there, chosen by a look at the problem itself. *Adding atoms*
-(Lawson and Hanson's active set method, with an updated Cholesky factor) is quick when
-few weights stay positive. *Block pivoting* starts from many and exchanges all
-offenders at once; it is quick when most stay. Where block pivoting meets a matrix that
-is singular to working precision, or does not settle, adding atoms takes over: it skips
-atoms that depend on those it has.
+Atoms are added one at a time, the most wanted first, until none is wanted (`_active`);
+an atom that depends on the chosen ones to working precision is skipped, or takes the
+place of one of them. The residual that proves the result is computed afresh.
 """
 
 from __future__ import annotations
@@ -20,38 +17,37 @@ from typing import Any
 import numpy as np
 
 from nnkgraph.compiled import compiled
-from nnkgraph.qp._one import gain_of, new_work, solve_one
+from nnkgraph.qp._active import include
+from nnkgraph.qp._one import begin, next_atom, take_result
 from nnkgraph.qp._regression import regress
-from nnkgraph.qp._rows import no_source
+from nnkgraph.qp._workspace import DIAGONAL, PLACE, B, K, new_workspace
 
 __all__ = ["regress", "solve"]
 
 
 @compiled
 def _solve_all(
-    gram: Any, cross: Any, present: Any, theta: Any, certificate: Any, gain: Any
+    gram: Any, cross: Any, present: Any, w: Any, n: Any, theta: Any, results: Any
 ) -> None:
-    m = cross.shape[1]
-    w = new_work(m, no_source())
-    w.known[:] = True
-    at = np.empty(m, np.int64)
     for q in range(cross.shape[0]):
-        size = 0
-        for i in range(m):
+        m = 0
+        for i in range(cross.shape[1]):
             if present[q, i] and gram[q, i * (i + 1) // 2 + i] > 0.0:
-                at[size] = i
-                size += 1
-        for i in range(size):
-            w.b[i] = cross[q, at[i]]
-            start = at[i] * (at[i] + 1) // 2
+                n[PLACE, m] = i
+                m += 1
+        for i in range(m):
+            w[B, i] = cross[q, n[PLACE, i]]
+            start = n[PLACE, i] * (n[PLACE, i] + 1) // 2
             for j in range(i + 1):
-                w.K[i, j] = gram[q, start + at[j]]
-                w.K[j, i] = w.K[i, j]
-            w.diagonal[i] = w.K[i, i]
-        certificate[q] = solve_one(w, size)
-        gain[q] = gain_of(w, size)
-        for i in range(size):
-            theta[q, at[i]] = w.theta[i]
+                w[K + i, j] = w[K + j, i] = gram[q, start + n[PLACE, j]]
+            w[DIAGONAL, i] = w[K + i, i]
+            w[K + i, m:] = 0.0
+        begin(w, n, m)
+        j = next_atom(w, n, m)
+        while j >= 0:
+            include(w, n, j)
+            j = next_atom(w, n, m)
+        take_result(w, n, q, theta, results)
 
 
 def solve(gram: Any, cross: Any, present: Any) -> tuple[Any, Any, Any]:
@@ -80,6 +76,7 @@ def solve(gram: Any, cross: Any, present: Any) -> tuple[Any, Any, Any]:
         optimum.
     """
     theta = np.zeros(cross.shape)
-    certificate, gain = np.empty(len(cross)), np.empty(len(cross))
-    _solve_all(gram, cross, present, theta, certificate, gain)
-    return theta, certificate, gain
+    results = np.empty((2, len(cross)))
+    w, n = new_workspace(cross.shape[1])
+    _solve_all(gram, cross, present, w, n, theta, results)
+    return theta, *results

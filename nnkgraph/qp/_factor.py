@@ -1,117 +1,175 @@
-"""One problem's working memory, and the updated Cholesky factor of its chosen atoms."""
+"""Vector instructions on the factor L and on V, the rows after K in the workspace.
+
+``L`` and ``V`` are the numbers of their first rows.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
-from nnkgraph.compiled import compiled
+from nnkgraph.qp import _workspace as ws
+from nnkgraph.qp._vectors import Rows, instructions
 
-PIVOT_TOLERANCE = 1e-14
-"""A pivot below this share of its diagonal counts as zero: the atom is dependent."""
-
-
-class Work(NamedTuple):
-    """A problem of m atoms and the memory it is solved in; arrays may be longer."""
-
-    K: Any
-    """(m, m) the matrix, as far as its rows are known."""
-    known: Any
-    """(m,) which rows are known; ``fill_row`` computes the others."""
-    source: Any
-    """What they are computed from."""
-    diagonal: Any
-    """(m,) the diagonal, always known."""
-    unit: Any
-    """(m,) 1 / sqrt(diagonal), what residuals are compared in."""
-    b: Any
-    """(m,) the vector."""
-    theta: Any
-    """(m,) the solution so far, never negative between steps."""
-    r: Any
-    """(m,) the residual b - K theta."""
-    U: Any
-    """(p, p) upper triangle with U'U = K of the chosen atoms."""
-    z: Any
-    """(p,) solution of U'z = b."""
-    s: Any
-    """(p,) solution of Us = z: the best theta of the chosen atoms, of any sign."""
-    chosen: Any
-    """(p,) the chosen atoms, in the order they were chosen."""
-    flags: Any
-    """(m,) marks of the algorithm at work."""
+_INFINITY = float("inf")
 
 
-@compiled
-def append(w: Work, p: int) -> bool:
-    """Extend the factor by the atom ``chosen[p]``; False where it is dependent."""
-    j = w.chosen[p]
-    for i in range(p):
-        w.U[i, p] = w.K[w.chosen[i], j]  # rows of chosen atoms are known
-    pivot = w.diagonal[j]
-    rest = w.b[j]
-    for i in range(p):
-        value = w.U[i, p] / w.U[i, i]
-        w.U[i, p] = value
-        for t in range(i + 1, p):
-            w.U[t, p] -= w.U[i, t] * value
-        pivot -= value * value
-        rest -= value * w.z[i]
-    if not pivot > PIVOT_TOLERANCE * w.diagonal[j]:
-        return False
-    w.U[p, p] = np.sqrt(pivot)
-    w.z[p] = rest / w.U[p, p]
-    return True
+@intrinsic  # type: ignore[untyped-decorator]
+def extend(
+    typingctx: Any,
+    w: Any,
+    L: Any,
+    p: Any,
+    j: Any,
+    inverse: Any,
+    z: Any,
+) -> Any:
+    """Make row p of L from row j of K, and bring R, REST and GATE up to date.
+
+    ``L[p] = inverse * (K[j] - sum of L[i, j] L[i])``, over the i below p.
+    """
+
+    def write(rows: Rows, L: Any, p: Any, j: Any, inverse: Any, z: Any) -> None:
+        builder = rows.builder
+        row = builder.add(rows.number(ws.K), j)
+        last = builder.add(L, p)
+        with rows.vectors(rows.width) as (at, _):
+            value = rows.subtract(
+                L,
+                last,
+                lambda i: builder.fmul(rows.spread(rows.one(i, j)), rows.load(i, at)),
+                rows.load(row, at),
+            )
+            value = builder.fmul(value, rows.spread(inverse))
+            rows.store(value, last, at)
+            explained = builder.fmul(value, rows.spread(z))
+            rows.store(builder.fsub(rows.load(ws.R, at), explained), ws.R, at)
+            rest = builder.fsub(rows.load(ws.REST, at), builder.fmul(value, value))
+            rows.store(rest, ws.REST, at)
+            own = builder.icmp_signed("==", rows.columns(at), rows.spread(j))
+            # A product, because a choice becomes a masked store, which is slow.
+            keep = builder.select(own, rows.constant(0.0), rows.constant(1.0))
+            rows.store(builder.fmul(rows.load(ws.GATE, at), keep), ws.GATE, at)
+
+    return instructions(write, w, 3, 2, types.void)
 
 
-@compiled
-def remove(w: Work, p: int, at: int) -> int:
-    """Take the atom at a position out of the factor; return how many are left."""
-    w.theta[w.chosen[at]] = 0.0
-    kept = at
-    for i in range(at + 1, p):
-        w.chosen[kept] = w.chosen[i]
-        if append(w, kept):
-            kept += 1
-        else:  # rounding made it dependent now
-            w.theta[w.chosen[i]] = 0.0
-    return kept
+@intrinsic  # type: ignore[untyped-decorator]
+def stretch(
+    typingctx: Any,
+    w: Any,
+    L: Any,
+    p: Any,
+    j: Any,
+    inverse: Any,
+    z: Any,
+) -> Any:
+    """Make row p of V, add z times it to TARGET, and return the smallest of that.
+
+    ``V[p] = inverse * (e_p - sum of L[i, j] V[i])``, over the i below p.
+    """
+
+    def write(rows: Rows, L: Any, p: Any, j: Any, inverse: Any, z: Any) -> Any:
+        builder = rows.builder
+        V = builder.add(L, rows.width)
+        best = cgutils.alloca_once_value(builder, rows.constant(_INFINITY))
+        with rows.vectors(builder.add(p, rows.number(1))) as (at, _):
+            own = builder.icmp_signed("==", rows.columns(at), rows.spread(p))
+            value = rows.subtract(
+                at,  # rows of V above this have only zeros here
+                p,
+                lambda i: builder.fmul(
+                    rows.spread(rows.one(builder.add(L, i), j)),
+                    rows.load(builder.add(V, i), at),
+                ),
+                builder.select(own, rows.constant(1.0), rows.constant(0.0)),
+            )
+            value = builder.fmul(value, rows.spread(inverse))
+            rows.store(value, builder.add(V, p), at)
+            target = builder.fadd(
+                rows.load(ws.TARGET, at), builder.fmul(value, rows.spread(z))
+            )
+            rows.store(target, ws.TARGET, at)
+            rows.keep_lowest(target, at, p, best)
+        return rows.lowest(builder.load(best))
+
+    return instructions(write, w, 3, 2, types.float64)
 
 
-@compiled
-def back_substitute(U: Any, z: Any, p: int, s: Any) -> None:
-    """Solve ``U s = z`` for the first p atoms."""
-    for i in range(p - 1, -1, -1):
-        total = z[i]
-        for t in range(i + 1, p):
-            total -= U[i, t] * s[t]
-        s[i] = total / U[i, i]
+@intrinsic  # type: ignore[untyped-decorator]
+def combine(typingctx: Any, w: Any, row: Any, p: Any, V: Any) -> Any:
+    """Set TARGET to the sum of ``w[row, i] V[i]`` below p; return its smallest."""
+
+    def write(rows: Rows, row: Any, p: Any, V: Any) -> Any:
+        builder = rows.builder
+        best = cgutils.alloca_once_value(builder, rows.constant(_INFINITY))
+        last = builder.sub(p, rows.number(1))
+        with rows.vectors(p) as (at, _):
+            value = rows.subtract(
+                at,
+                p,
+                lambda i: builder.fmul(
+                    rows.spread(builder.fneg(rows.one(row, i))),
+                    rows.load(builder.add(V, i), at),
+                ),
+                rows.constant(0.0),
+            )
+            rows.store(value, ws.TARGET, at)
+            rows.keep_lowest(value, at, last, best)
+        return rows.lowest(builder.load(best))
+
+    return instructions(write, w, 3, 0, types.float64)
 
 
-@compiled
-def update_residual(w: Work, m: int) -> None:
-    """Compute ``r = b - K theta``; rows of K are columns, since K is symmetric."""
-    for j in range(m):
-        w.r[j] = w.b[j]
-    for i in range(m):
-        if w.theta[i] != 0.0:
-            for j in range(m):
-                w.r[j] -= w.theta[i] * w.K[i, j]
+@intrinsic  # type: ignore[untyped-decorator]
+def rotate(
+    typingctx: Any,
+    w: Any,
+    row: Any,
+    stop: Any,
+    cosine: Any,
+    sine: Any,
+) -> Any:
+    """Rotate a row and the next one, up to a column."""
+
+    def write(rows: Rows, row: Any, stop: Any, cosine: Any, sine: Any) -> None:
+        builder = rows.builder
+        below = builder.add(row, rows.number(1))
+        cosine, sine = rows.spread(cosine), rows.spread(sine)
+        with rows.vectors(stop) as (at, _):
+            a, b = rows.load(row, at), rows.load(below, at)
+            first = builder.fadd(builder.fmul(cosine, a), builder.fmul(sine, b))
+            second = builder.fsub(builder.fmul(cosine, b), builder.fmul(sine, a))
+            rows.store(first, row, at)
+            rows.store(second, below, at)
+
+    return instructions(write, w, 2, 2, types.void)
 
 
-@compiled
-def polish(w: Work, p: int, m: int) -> None:
-    """Refine theta once with the residual, where that keeps all weights positive."""
-    update_residual(w, m)
-    for i in range(p):
-        total = w.r[w.chosen[i]]
-        for t in range(i):
-            total -= w.U[t, i] * w.s[t]
-        w.s[i] = total / w.U[i, i]
-    back_substitute(w.U, w.s, p, w.s)
-    for i in range(p):
-        if not w.theta[w.chosen[i]] + w.s[i] > 0.0:
-            return
-    for i in range(p):
-        w.theta[w.chosen[i]] += w.s[i]
+@intrinsic  # type: ignore[untyped-decorator]
+def release(typingctx: Any, w: Any, row: Any, z: Any) -> Any:
+    """Give back to R and REST what a row of L has explained."""
+
+    def write(rows: Rows, row: Any, z: Any) -> None:
+        builder = rows.builder
+        with rows.vectors(rows.width) as (at, _):
+            value = rows.load(row, at)
+            given = builder.fmul(value, rows.spread(z))
+            rows.store(builder.fadd(rows.load(ws.R, at), given), ws.R, at)
+            rest = builder.fadd(rows.load(ws.REST, at), builder.fmul(value, value))
+            rows.store(rest, ws.REST, at)
+
+    return instructions(write, w, 1, 1, types.void)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def copy_row(typingctx: Any, w: Any, source: Any, row: Any, stop: Any) -> Any:
+    """Copy a row up to a column."""
+
+    def write(rows: Rows, source: Any, row: Any, stop: Any) -> None:
+        with rows.vectors(stop) as (at, _):
+            rows.store(rows.load(source, at), row, at)
+
+    return instructions(write, w, 3, 0, types.void)

@@ -1,88 +1,118 @@
-"""One problem: the choice between the two roads, and the certificate."""
+"""One problem: its beginning, what to do next, and its end with a proof."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from nnkgraph.compiled import compiled
-from nnkgraph.qp._atoms import add_atoms
-from nnkgraph.qp._factor import Work, update_residual
-from nnkgraph.qp._pivoting import pivot_blocks
-from nnkgraph.qp._rows import Source, fill_row
+from nnkgraph.compiled import compiled, inlined
+from nnkgraph.qp._active import descend
+from nnkgraph.qp._delicate import corrected, rebuild
+from nnkgraph.qp._factor import copy_row
+from nnkgraph.qp._residuals import exact_residual, largest_residual, most_wanted
+from nnkgraph.qp._workspace import (
+    BLOCKED,
+    CERTIFICATE,
+    CHOSEN,
+    COUNT,
+    DELICATE,
+    DIAGONAL,
+    FINISHES,
+    GATE,
+    PLACE,
+    PROOF,
+    REST,
+    SCALE,
+    STEPS,
+    TARGET,
+    THETA,
+    UNIT,
+    B,
+    R,
+)
 
-_FULL_HOUSE = 0.8
-"""Share of atoms still wanted after the best one, above which pivoting starts."""
+_WANTED = 1e-15
+"""A residual above this share of the largest |b_j| / sqrt(K_jj) calls for its atom."""
 
-_GOOD = 1e-12
-"""A certificate that block pivoting must reach to be believed."""
+_GOOD = 1e-15
+"""A certificate above this is worth a correction."""
 
+_DOUBTFUL = 1e-13
+"""A certificate above this calls for care."""
 
-@compiled
-def _violation(w: Work, m: int, scale: float) -> float:
-    """Return how far theta is from optimal, relative to the problem's scale."""
-    update_residual(w, m)
-    worst = 0.0
-    for i in range(m):
-        off = abs(w.r[i]) if w.theta[i] > 0.0 else w.r[i]
-        worst = max(worst, off * w.unit[i])
-    return worst / scale
-
-
-@compiled
-def solve_one(w: Work, m: int) -> float:
-    """Solve one problem with a positive diagonal; return its certificate."""
-    scale, top, best = 0.0, 0.0, -1
-    for i in range(m):
-        w.unit[i] = 1.0 / np.sqrt(w.diagonal[i])
-        score = w.b[i] * w.unit[i]
-        scale = max(scale, abs(score))
-        if score > top:
-            top, best = score, i
-    for i in range(m):
-        w.theta[i] = 0.0
-        w.r[i] = w.b[i]
-    if best < 0:
-        return 0.0
-    # With the best atom alone, how many others would still help?
-    fill_row(w, best, m)
-    wanted = 0
-    for i in range(m):
-        w.flags[i] = i == best or w.b[i] > w.b[best] / w.diagonal[best] * w.K[best, i]
-        wanted += w.flags[i]
-    certificate, solved = np.inf, False
-    if wanted <= _FULL_HOUSE * m:
-        solved = add_atoms(w, m, scale, 3 + m // 8)
-    if solved or pivot_blocks(w, m, scale):
-        certificate = _violation(w, m, scale)
-    if not certificate <= _GOOD:
-        add_atoms(w, m, scale, -1)
-        certificate = _violation(w, m, scale)
-    return certificate
+_MOST_FINISHES = 4
+"""How often the exact residual may find that a problem is not solved after all."""
 
 
 @compiled
-def gain_of(w: Work, m: int) -> float:
-    """Return how far the objective lies below its value at zero."""
-    total = 0.0
+def begin(w: Any, n: Any, m: int) -> None:
+    """Prepare for m atoms, whose B and DIAGONAL are set."""
+    width = w.shape[1]
+    scale = 0.0
     for i in range(m):
-        total += w.theta[i] * (w.b[i] + w.r[i])
-    return 0.5 * total
+        own = w[DIAGONAL, i]
+        w[UNIT, i] = 1.0 if own == 1.0 else 1.0 / np.sqrt(own)
+        scale = max(scale, abs(w[B, i] * w[UNIT, i]))
+    for i in range(m, width):
+        w[B, i] = w[DIAGONAL, i] = w[UNIT, i] = 0.0
+    copy_row(w, B, R, width)
+    copy_row(w, DIAGONAL, REST, width)
+    copy_row(w, UNIT, GATE, width)
+    for i in range(width):
+        w[TARGET, i] = 0.0
+    w[PROOF, SCALE], w[PROOF, CERTIFICATE] = scale, 0.0
+    n[COUNT, 0] = n[COUNT, BLOCKED] = n[COUNT, DELICATE] = 0
+    n[COUNT, STEPS] = n[COUNT, FINISHES] = 0
+
+
+@inlined
+def next_atom(w: Any, n: Any, m: int) -> Any:
+    """Return the atom to add next, or -1 where the problem is solved and proven."""
+    limit = _WANTED * w[PROOF, SCALE]
+    n[COUNT, STEPS] += 1
+    j = most_wanted(w, limit)
+    if (j < 0 or n[COUNT, STEPS] > 10 * m + 10) and n[COUNT, 0] > 0:
+        w[PROOF, CERTIFICATE] = _finish(w, n)
+        n[COUNT, FINISHES] += 1
+        j = most_wanted(w, limit)
+        if n[COUNT, FINISHES] == _MOST_FINISHES or n[COUNT, STEPS] > 10 * m + 10:
+            j = -1
+    return j
 
 
 @compiled
-def new_work(m: int, source: Source) -> Work:
-    return Work(
-        K=np.empty((m, m)),
-        known=np.empty(m, np.bool_),
-        source=source,
-        diagonal=np.empty(m),
-        unit=np.empty(m),
-        b=np.empty(m),
-        theta=np.empty(m),
-        r=np.empty(m),
-        U=np.empty((m, m)),
-        z=np.empty(m),
-        s=np.empty(m),
-        chosen=np.empty(m, np.int64),
-        flags=np.empty(m, np.bool_),
-    )
+def _violation(w: Any, n: Any) -> float:
+    """Compute the residual afresh; return how far theta is from optimal."""
+    exact_residual(w, n, n[COUNT, 0])
+    worst = max(0.0, largest_residual(w))
+    for i in range(n[COUNT, 0]):
+        j = n[CHOSEN, i]
+        worst = max(worst, -w[R, j] * w[UNIT, j])
+    return worst  # type: ignore[no-any-return]
+
+
+@compiled
+def _finish(w: Any, n: Any) -> float:
+    """Correct theta where that helps; return its certificate, R being exact."""
+    scale = w[PROOF, SCALE]
+    worst = _violation(w, n)
+    if worst > _GOOD * scale and corrected(w, n):
+        worst = _violation(w, n)
+    if worst > _DOUBTFUL * scale and n[COUNT, DELICATE] == 0:
+        if rebuild(w, n) <= 0.0:
+            descend(w, n)
+        copy_row(w, TARGET, THETA, n[COUNT, 0])
+        worst = _violation(w, n)
+    return worst / scale  # type: ignore[no-any-return]
+
+
+@compiled
+def take_result(w: Any, n: Any, q: int, theta: Any, results: Any) -> None:
+    """Store the solution of problem q, its certificate and its gain."""
+    gain = 0.0
+    for i in range(n[COUNT, 0]):
+        j = n[CHOSEN, i]
+        theta[q, n[PLACE, j]] = w[THETA, i]
+        gain += w[THETA, i] * (w[B, j] + w[R, j])
+    results[0, q], results[1, q] = w[PROOF, CERTIFICATE], 0.5 * gain

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from nnkgraph.compiled import compiled, frozen
+from nnkgraph.compiled import borrowed, compiled, frozen
 from nnkgraph.exponential import exponential
-from nnkgraph.pairs import BASES, pair_value
-from nnkgraph.qp._one import gain_of, new_work, solve_one
-from nnkgraph.qp._rows import Source
+from nnkgraph.lanes import LANES
+from nnkgraph.pairs import BASES
+from nnkgraph.qp._active import include
+from nnkgraph.qp._one import begin, next_atom, take_result
+from nnkgraph.qp._rows import (
+    diagonal,
+    fill_rest,
+    fill_row,
+    gather,
+    many_wanted,
+    values,
+)
+from nnkgraph.qp._workspace import COUNT, DIAGONAL, KNOWN, SPOT, B, new_workspace
 from nnkgraph.similarity import FORMS, similarity_row
-
-if TYPE_CHECKING:
-    from nnkgraph.qp._factor import Work
 
 _SMALLEST = 1e-250
 """Where all similarities are below this, they are scaled up before they are used."""
 
 
 @compiled
-def _only_positive(w: Work, atoms: Any, at: Any, size: int) -> tuple[int, float]:
-    """Leave out atoms with a zero diagonal; return how many are left, and the top."""
-    kept, largest = 0, 0.0
-    for i in range(size):
-        if w.diagonal[i] > 0.0:
-            w.diagonal[kept] = w.diagonal[i]
-            atoms[kept], at[kept] = atoms[i], at[i]
-            largest = max(largest, w.diagonal[i])
-            kept += 1
-    return kept, largest
+def _raised(coefficient: float, m: int, w: Any) -> float:
+    """Shift the distances in B where all similarities would vanish; return by what."""
+    nearest = np.inf
+    for i in range(m):
+        nearest = min(nearest, w[B, i])
+    largest = exponential(coefficient * nearest)
+    if m == 0 or largest >= _SMALLEST:
+        return 1.0
+    for i in range(m):
+        w[B, i] -= nearest
+    return largest  # type: ignore[no-any-return]
 
 
 @compiled
@@ -42,46 +50,38 @@ def _regress_all(
     form: int,
     coefficients: Any,
     ridge: float,
+    w: Any,
+    n: Any,
     theta: Any,
-    certificate: Any,
-    gain: Any,
-    scale: Any,
+    results: Any,
 ) -> None:
-    m = index.shape[1]
-    atoms, at = np.empty(m, np.int64), np.empty(m, np.int64)
-    own = np.empty(2)
-    w = new_work(m, Source(x, atoms, base, form, own))
+    x, queries, index = borrowed(x), borrowed(queries), borrowed(index)
+    coefficients, w, n = borrowed(coefficients), borrowed(w), borrowed(n)
+    theta, results = borrowed(theta), borrowed(results)
+    wide = x.shape[1] >= LANES
     for q in range(index.shape[0]):
-        own[0], own[1] = coefficients[q, 0], coefficients[q, 1]
-        size = 0
-        for i in range(m):
-            if index[q, i] >= 0:
-                atoms[size], at[size] = index[q, i], i
-                row = x[atoms[size]]
-                # The distance of a row to itself needs no computing.
-                w.diagonal[size] = pair_value(row, row, base) if base == 1 else 0.0
-                size += 1
-        similarity_row(form, own, w.diagonal[:size])
-        size, largest = _only_positive(w, atoms, at, size)
-        for i in range(size):
-            w.diagonal[i] += ridge * largest
-            w.known[i] = False
-            w.b[i] = pair_value(queries[q], x[atoms[i]], base)
-        scale[q] = 1.0
-        if form == 1:
-            nearest = np.inf
-            for i in range(size):
-                nearest = min(nearest, w.b[i])
-            largest = exponential(own[0] * nearest)
-            if size > 0 and largest < _SMALLEST:
-                scale[q] = largest
-                for i in range(size):
-                    w.b[i] -= nearest
-        similarity_row(form, own, w.b[:size])
-        certificate[q] = solve_one(w, size)
-        gain[q] = gain_of(w, size)
-        for i in range(size):
-            theta[q, at[i]] = w.theta[i]
+        m = gather(x, index, q, w, n)
+        if (
+            base == 0 and form == 1
+        ):  # a row's distance to itself is 0, of which exp is 1
+            for i in range(m):
+                w[DIAGONAL, i] = 1.0
+        else:
+            m = diagonal(x, base, form, coefficients, q, ridge, m, w, n)
+        values(x, queries, q, base, m, w, n)
+        results[2, q] = _raised(coefficients[q, 0], m, w) if form == 1 else 1.0
+        similarity_row(form, coefficients, q, w, B, m)
+        begin(w, n, m)
+        j = next_atom(w, n, m)
+        while j >= 0:
+            if n[SPOT, j] >= n[COUNT, KNOWN]:
+                if wide and n[COUNT, 0] == 1 and many_wanted(m, w):
+                    fill_rest(x, base, form, coefficients, q, m, w, n)
+                else:
+                    fill_row(x, base, form, coefficients, q, j, m, w, n)
+            include(w, n, j)
+            j = next_atom(w, n, m)
+        take_result(w, n, q, theta, results)
 
 
 def regress(
@@ -126,7 +126,7 @@ def regress(
         their digits.
     """
     theta = np.zeros(index.shape)
-    certificate, gain, scale = (np.empty(len(index)) for _ in range(3))
+    results = np.empty((3, len(index)))
     _regress_all(
         frozen(x),
         frozen(queries),
@@ -135,9 +135,8 @@ def regress(
         FORMS.index(form),
         coefficients,
         ridge,
+        *new_workspace(index.shape[1]),
         theta,
-        certificate,
-        gain,
-        scale,
+        results,
     )
-    return theta, certificate, gain, scale
+    return theta, *results

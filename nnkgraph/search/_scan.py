@@ -22,7 +22,7 @@ WIDTH = 32
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _below(typingctx: Any, row: Any, start: Any, limit: Any) -> Any:  # noqa: ARG001
+def _below(typingctx: Any, row: Any, start: Any, limit: Any) -> Any:
     """Return a mask of which of the 32 values from ``row[start]`` are below a limit."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -44,10 +44,10 @@ def _below(typingctx: Any, row: Any, start: Any, limit: Any) -> Any:  # noqa: AR
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _lowest_bit(typingctx: Any, mask: Any) -> Any:  # noqa: ARG001
+def _lowest_bit(typingctx: Any, mask: Any) -> Any:
     """Return the place of the lowest bit that is set."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32), ir.IntType(1)])
         count = cgutils.get_or_insert_function(builder.module, kind, "llvm.cttz.i32")
         place = builder.call(count, [args[0], ir.Constant(ir.IntType(1), 1)])
