@@ -41,9 +41,6 @@ def run(
         When workers die again and again.
     """
     waiting = [(start, min(start + block, rows)) for start in range(0, rows, block)]
-    if pool.workers > 1 and waiting:
-        # Compile here once: the workers then find everything in the cache.
-        function(arguments, 0, 1)
     waiting.reverse()
     running: dict[Future[Any], tuple[int, int]] = {}
     deaths = 0

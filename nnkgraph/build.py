@@ -213,6 +213,8 @@ def find_candidates(
     rows = _rows(features, plan, scale, duplicates, stages)
     seconds = estimated_seconds(rows.x, plan.k)
     with open_pool(executor, workers, seconds=seconds) as pool:
+        with stages("start"):
+            warm_up(pool, rows.x, plan.kernel, plan.method)
         found = _find(plan, rows, pool, seed, stages)
     notes = (*found.notes, *k_warnings(plan.k, rows))
     return replace(candidates_with_copies(found, rows), notes=notes)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from nnkgraph.methods import Method
 
 
+_BLOCK_SECONDS = 0.1
+"""What a block should take: progress is seen, Ctrl-C is heard, little can be lost."""
+
+
 @dataclass(frozen=True)
 class _Task:
     """What every block needs; small, because it travels to the workers."""
@@ -40,7 +44,7 @@ def solve(
     kernel: Kernel,
     method: Method,
     first: IndexArray | None = None,
-    block: int = 1024,
+    block: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
 ) -> Neighborhoods:
     """Weigh every candidate edge.
@@ -58,7 +62,8 @@ def solve(
     first : (n,) array of int, optional
         The lowest row with the same values, where there may be identical rows.
     block : int
-        Rows that are sent to a worker at once; the result does not depend on it.
+        Rows that are sent to a worker at once, 0 for what suits their number; the
+        result does not depend on it.
     on_rows : callable
         Hears how many rows were just done.
     """
@@ -80,7 +85,7 @@ def solve(
         task,
         (weights, errors, certificate),
         rows=n,
-        block=block,
+        block=block or _block_rows(n, m, x.shape[1], pool.workers),
         on_rows=on_rows,
     )
     return Neighborhoods(
@@ -88,6 +93,14 @@ def solve(
         None if errors is None else np.array(errors.open()),
         None if certificate is None else np.array(certificate.open()),
     )
+
+
+def _block_rows(n: int, m: int, d: int, workers: int) -> int:
+    """Return a block size that gives every worker equally many blocks."""
+    seconds_per_row = 1e-7 + m * m * (5e-10 + 7e-11 * d)
+    most = max(16, min(4096, round(_BLOCK_SECONDS / seconds_per_row)))
+    rounds = max(1, -(-n // (most * workers)))
+    return max(1, -(-n // (rounds * workers)))
 
 
 def _weigh_block(

@@ -147,7 +147,10 @@ def estimated_seconds(x: FloatArray, k: int) -> float:
 def warm_up(pool: Pool, x: FloatArray, kernel: Kernel, method: Method) -> None:
     """Have everything compiled and every worker ready before the work is timed."""
     tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
-    blocks.run(pool, _tiny_run, (tiny, kernel, method), (), rows=pool.workers, block=1)
+    task = (tiny, kernel, method)
+    _tiny_run(task, 0, 1)  # workers then find everything in the cache
+    if pool.workers > 1:
+        blocks.run(pool, _tiny_run, task, (), rows=pool.workers, block=1)
 
 
 def _tiny_run(

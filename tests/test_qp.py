@@ -125,7 +125,7 @@ def test_regression_from_features_is_the_regression_with_the_whole_matrix(
 ):
     x = np.random.default_rng(seed).normal(size=(size + 1, d))
     sigma = 10**log_sigma * np.sqrt(d)
-    theta, certificate, gain, scale = regress(x, sigma=sigma)
+    theta, certificate, gain, scale, _ = regress(x, sigma=sigma)
     K, b = gaussian_problem(size, seed, d, sigma=sigma)
     assert certificate[0] <= 1e-12
     assert scale[0] == 1
@@ -135,7 +135,7 @@ def test_regression_from_features_is_the_regression_with_the_whole_matrix(
 
 def test_a_ridge_makes_singular_problems_unique():
     x = np.random.default_rng(0).normal(size=(11, 3))
-    theta, certificate, _, _ = regress(x, base="inner-product", ridge=1e-8)
+    theta, certificate, _, _, _ = regress(x, base="inner-product", ridge=1e-8)
     K = x[1:] @ x[1:].T
     ridged = K + 1e-8 * K.diagonal().max() * np.eye(10)
     assert certificate[0] <= 1e-9
@@ -144,7 +144,7 @@ def test_a_ridge_makes_singular_problems_unique():
 
 def test_similarities_that_underflow_are_scaled_up():
     x = np.random.default_rng(0).normal(size=(9, 3))
-    theta, certificate, _, scale = regress(x, sigma=0.01)
+    theta, certificate, _, scale, _ = regress(x, sigma=0.01)
     squares = ((x[:, None] - x[None]) ** 2).sum(axis=2)
     assert scale[0] < 1e-250
     assert certificate[0] <= 1e-12

@@ -25,7 +25,7 @@ class Nnk:
     def weigh(self, problem: Problem, /) -> Neighborhoods:
         """Return the solution, J and the certificate of every node."""
         kernel = problem.kernel
-        theta, certificate, gain, scale = qp.regress(
+        theta, certificate, gain, scale, own = qp.regress(
             problem.x,
             problem.queries,
             problem.index,
@@ -34,7 +34,7 @@ class Nnk:
             coefficients=kernel.coefficients(problem.distance),
             ridge=kernel.ridge,
         )
-        errors = 0.5 * problem.own() - scale**2 * gain
+        errors = 0.5 * own - scale**2 * gain
         theta *= scale[:, np.newaxis]
         return Neighborhoods(theta, np.maximum(errors, 0.0), certificate)
 

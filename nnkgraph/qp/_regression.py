@@ -93,7 +93,7 @@ def regress(
     form: str,
     coefficients: Any,
     ridge: float = 0.0,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any, Any]:
     """Solve a block of kernel regressions, computing only what they need of K.
 
     Parameters
@@ -124,9 +124,11 @@ def regress(
     scale : (b,) array of float64
         1, except where all similarities of a query are so small that they would lose
         their digits.
+    own : (b,) array of float64
+        The queries' similarities with themselves.
     """
     theta = np.zeros(index.shape)
-    results = np.empty((3, len(index)))
+    results = np.empty((4, len(index)))
     _regress_all(
         frozen(x),
         frozen(queries),

@@ -1,0 +1,37 @@
+"""How fast nnkgraph is, as ratios of two things measured side by side.
+
+``python -m bench`` (or ``make bench``) prints one table. Every line compares nnkgraph
+with a peer or with a lower bound, on the same data, with the same number of threads,
+in turns; it shows the median of the ratios and their range. Below 1 means that
+nnkgraph is faster. Bare seconds of a shared machine say little.
+
+The solver's lower bound gathers a node's candidates, computes its whole kernel block in
+float64 with the same compiled sums and the same exponential function, and solves one
+Cholesky system on the support that is known from the solution. A solver that computes
+all of the block and has to find the support cannot be faster. nnkgraph is, where the
+support is small: it does not compute all of the block.
+
+What was tried for the solver, and what it brought
+--------------------------------------------------
+- *Block pivoting* (Kim and Park), starting from all atoms or from those that the best
+  atom leaves wanting: two or three factorizations per node. It won where nearly all
+  candidates stay and lost elsewhere, and needed a rule to choose. Dropped: adding atoms
+  to a factor over all atoms (below) is as fast where all stay.
+- *Adding atoms with a factor of the chosen ones only*, as Lawson and Hanson do it: every
+  step solves two triangular systems, each a chain of dependent divisions. 1.9 times the
+  bound on digits, 5.4 times on the Swiss roll with k = 10.
+- *Keeping the factor's rows for all atoms and the inverse beside it* makes a step a sum
+  of rows without a chain; an atom that is added finds its own coefficients ready, and
+  one that leaves needs plane rotations only. That took the roll from 5.4 to 2.
+- *Vector instructions written by hand* for these sums (`qp/_vectors.py`): problems are
+  so small that the compiler's guards against overlap and remainders cost more than the
+  loops behind them.
+- *No views of rows, no counted references*: each cost two atomic instructions per pair
+  of rows, a third of all time on digits with k = 10, in the bound as well.
+- *Rows of the kernel on demand*: with k = 100 and six neighbors that stay, a twentieth
+  of the block is computed. Where more than 0.8 of the atoms are still wanted after the
+  first, all is computed at once: the pairs then need not wait for each other.
+- Vectors of 4 and of 16 numbers instead of 8: 1.1 and 1.05 times slower on the roll.
+- A choice by mask instead of a product where an atom's gate is closed: 8 % of the roll's
+  time, because it becomes a masked store that later loads have to wait for.
+"""

@@ -1,0 +1,78 @@
+"""The solver's lower bound: kernel blocks, and one Cholesky solve of a known support."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnkgraph.compiled import borrowed, compiled, frozen
+from nnkgraph.lanes import squared_distance
+from nnkgraph.similarity import similarity_row
+
+
+@compiled
+def _solve_support(K, b, chosen, p, U, z):
+    for i in range(p):
+        for t in range(i, p):
+            U[i, t] = K[chosen[t], chosen[i]]
+        z[i] = b[0, chosen[i]]
+    for i in range(p):
+        root = np.sqrt(U[i, i])
+        for t in range(i, p):
+            U[i, t] /= root
+        z[i] /= root
+        for row in range(i + 1, p):
+            factor = U[i, row]
+            for t in range(row, p):
+                U[row, t] -= factor * U[i, t]
+            z[row] -= factor * z[i]
+    for i in range(p - 1, -1, -1):
+        total = z[i]
+        for t in range(i + 1, p):
+            total -= U[i, t] * z[t]
+        z[i] = total / U[i, i]
+
+
+@compiled
+def _bound(x, index, start, stop, factor, theta, out):
+    x, index, theta, out = borrowed(x), borrowed(index), borrowed(theta), borrowed(out)
+    m = index.shape[1]
+    K, U, b = np.empty((m, m)), np.empty((m, m)), np.empty((1, m))
+    z, chosen = np.empty(m), np.empty(m, np.int64)
+    coefficients = np.array([[factor, 0.0]])
+    for q in range(start, stop):
+        for i in range(m):
+            b[0, i] = squared_distance(x, q, x, index[q, i])
+            for j in range(i):
+                K[i, j] = squared_distance(x, index[q, i], x, index[q, j])
+            similarity_row(1, coefficients, 0, K, i, i)
+            K[i, i] = 1.0
+        similarity_row(1, coefficients, 0, b, 0, m)
+        p = 0
+        for i in range(m):
+            if theta[q, i] > 0.0:
+                chosen[p] = i
+                p += 1
+        _solve_support(K, b, chosen, p, U, z)
+        for i in range(p):
+            out[q, chosen[i]] = z[i]
+
+
+def lower_bound(x, index, sigma, theta, submit, block=256):
+    """Return the weights, computed with the support of ``theta`` given."""
+    out = np.zeros(theta.shape)
+    arguments = (frozen(x), frozen(index))
+    jobs = [
+        submit(
+            _bound,
+            *arguments,
+            start,
+            min(start + block, len(x)),
+            -0.5 / sigma**2,
+            frozen(theta),
+            out,
+        )
+        for start in range(0, len(x), block)
+    ]
+    for job in jobs:
+        job.result()
+    return out
