@@ -9,7 +9,7 @@ import numpy as np
 from nnkgraph.compiled import borrowed, compiled, frozen
 from nnkgraph.exponential import exponential
 from nnkgraph.lanes import LANES
-from nnkgraph.pairs import BASES
+from nnkgraph.pairs import BASES, pair_value
 from nnkgraph.qp._active import include
 from nnkgraph.qp._one import begin, next_atom, take_result
 from nnkgraph.qp._rows import (
@@ -61,12 +61,14 @@ def _regress_all(
     wide = x.shape[1] >= LANES
     for q in range(index.shape[0]):
         m = gather(x, index, q, w, n)
-        if (
-            base == 0 and form == 1
-        ):  # a row's distance to itself is 0, of which exp is 1
+        if base == 0 and form == 1:  # exp of a row's distance to itself, which is 0
+            results[3, q] = 1.0
             for i in range(m):
                 w[DIAGONAL, i] = 1.0
         else:
+            w[B, 0] = pair_value(queries, q, queries, q, base)
+            similarity_row(form, coefficients, q, w, B, 1)
+            results[3, q] = w[B, 0]
             m = diagonal(x, base, form, coefficients, q, ridge, m, w, n)
         values(x, queries, q, base, m, w, n)
         results[2, q] = _raised(coefficients[q, 0], m, w) if form == 1 else 1.0
