@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DEMO   := demo
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check picture samples clean
+.PHONY: help install demo test lint types check bench picture samples clean
 
 help:  ## show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -49,6 +49,13 @@ samples: $(VENV)/installed  ## make sample_data/ again
 
 test: $(VENV)/installed  ## run the tests
 	$(BIN)/python -m pytest
+
+bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data DIR --json")
+	$(BIN)/python -m bench $(BENCH)
+
+$(VENV)/bench: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	@touch $@
 
 lint: $(VENV)/installed  ## check style
 	$(BIN)/ruff check .

@@ -26,9 +26,9 @@ def lines(options: argparse.Namespace) -> Iterator[Line]:
         "solvers": lambda: solver.against_solvers(folder, repeat),
         "search": lambda: search.suite(threads, repeat),
         "command": lambda: commands.against_sklearn(folder, threads, repeat),
-        "auto": lambda: commands.auto_against_best(),
+        "auto": commands.auto_against_best,
         "stages": lambda: growth.stages(repeat),
-        "growth": lambda: growth.slopes(),
+        "growth": growth.slopes,
     }
     for name in options.suite or QUICK:
         yield from runs[name]()

@@ -1,4 +1,4 @@
-"""The solver's lower bound: kernel blocks, and one Cholesky solve of a known support."""
+"""The solver's lower bound: kernel blocks, and a Cholesky solve of known supports."""
 
 from __future__ import annotations
 

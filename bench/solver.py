@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +73,9 @@ def against_bound(folder: Path | None, threads: int, repeat: int) -> Iterator[Li
                 candidates, sigma, stage = prepared.solve(k)
                 theta, index = np.array(stage().weights), candidates.index
 
-                def bound(index=index, sigma=sigma, theta=theta):
-                    return lower_bound(prepared.x, index, sigma, theta, pool.submit)
+                bound = partial(
+                    lower_bound, prepared.x, index, sigma, theta, pool.submit
+                )
 
                 off = np.abs(bound() - theta).max()
                 if off > 1e-6:
@@ -115,6 +117,11 @@ def by_pruning(K, b):
     return theta
 
 
+def _loop(solver, x, nodes, index, sigma):
+    for q in nodes:
+        solver(*kernel_block(x, q, index[q], sigma))
+
+
 def against_solvers(folder: Path | None, repeat: int) -> Iterator[Line]:
     """Compare the solve stage, on one thread, with loops over other solvers."""
     aims = {
@@ -133,11 +140,9 @@ def against_solvers(folder: Path | None, repeat: int) -> Iterator[Line]:
                 ("a loop over scipy nnls", by_nnls),
                 ("a loop that only prunes", by_pruning),
             ):
-
-                def loop(solver=solver):
-                    for q in nodes:
-                        block = kernel_block(prepared.x, q, candidates.index[q], sigma)
-                        solver(*block)
+                loop = partial(
+                    _loop, solver, prepared.x, nodes, candidates.index, sigma
+                )
 
                 yield compare(
                     "solve / solvers",

@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def _private_cache() -> str:
 
 
 def _source_state() -> str:
-    """Return a name that changes with any file of this package.
+    """Return a name that changes with any file of this package, and pynndescent's.
 
     numba looks only at the file of the function it has compiled, not at those of the
     functions that were compiled into it: after a change it could run old code.
@@ -49,6 +50,7 @@ def _source_state() -> str:
         f"{path.relative_to(home)} {path.stat().st_mtime_ns} {path.stat().st_size}"
         for path in sorted(home.rglob("*.py"))
     ]
+    states.append(f"pynndescent {version('pynndescent')}")
     return hashlib.sha256("\n".join(states).encode()).hexdigest()[:16]
 
 

@@ -95,10 +95,14 @@ def solve(
     )
 
 
+def row_seconds(m: int, d: int) -> float:
+    """Return what a node with m candidates of d features takes, roughly."""
+    return 1e-7 + m * m * (5e-10 + 7e-11 * d)
+
+
 def _block_rows(n: int, m: int, d: int, workers: int) -> int:
     """Return a block size that gives every worker equally many blocks."""
-    seconds_per_row = 1e-7 + m * m * (5e-10 + 7e-11 * d)
-    most = max(16, min(4096, round(_BLOCK_SECONDS / seconds_per_row)))
+    most = max(16, min(4096, round(_BLOCK_SECONDS / row_seconds(m, d))))
     rounds = max(1, -(-n // (most * workers)))
     return max(1, -(-n // (rounds * workers)))
 

@@ -13,6 +13,7 @@ from nnkgraph.duplicates import POLICIES, distinct_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.scaling import SCALES, scaled
 from nnkgraph.search import Wanted
+from nnkgraph.search.auto import exact_seconds, kdtree_seconds
 from nnkgraph.symmetrize import check_rule
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ def worker_warnings(asked: int | str, used: int) -> list[str]:
 def estimated_seconds(x: FloatArray, k: int) -> float:
     """Estimate roughly how long one processor will work."""
     n, d = len(x), int(x.shape[1])
-    search = n * n * (6e-9 + 2.4e-11 * d) if d > 8 else n * 2e-5
-    return search + n * (k * k / 2) * (2e-8 + 2e-10 * d)
+    search = min(exact_seconds(n, d), kdtree_seconds(n, d))
+    return 2.0 * search + n * neighborhoods.row_seconds(k, d)
 
 
 def warm_up(pool: Pool, x: FloatArray, kernel: Kernel, method: Method) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from nnkgraph import build_graph, registry
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.search import Wanted
+from nnkgraph.search._repair import repair
 from nnkgraph.search.auto import choose
-from nnkgraph.search.pynndescent import repair
 
 
 def find(x, k, search="exact", base="squared-distance", **options):
@@ -134,16 +134,17 @@ def test_searches_by_distance_refuse_inner_products(search):
 
 
 def test_auto_looks_at_the_shape_and_the_kernel_only():
-    assert choose(10**6, 3, "squared-distance")[0] == "kdtree"
-    assert choose(5000, 784, "squared-distance")[0] == "exact"
-    assert choose(10**6, 64, "squared-distance")[0] == "pynndescent"
-    assert choose(10**6, 64, "inner-product")[0] == "exact"
+    assert choose(10**6, 3, 30, "squared-distance")[0] == "kdtree"
+    assert choose(5000, 784, 30, "squared-distance")[0] == "exact"
+    assert choose(10**6, 64, 30, "squared-distance")[0] == "pynndescent"
+    assert choose(10**5, 64, 300, "squared-distance")[0] == "exact"
+    assert choose(10**6, 64, 30, "inner-product")[0] == "exact"
 
 
 def test_auto_says_what_it_chose():
     found = find(grid(5), 3, "auto")
-    assert found.backend == "kdtree"
-    assert "kdtree was chosen for 25 x 2" in found.notes[0]
+    assert found.backend == "exact"
+    assert "exact was chosen for 25 x 2" in found.notes[0]
 
 
 def test_repair_lets_the_nearer_side_in():

@@ -13,10 +13,12 @@ from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.resources import granted_cpus
 from nnkgraph.search import distance_of, index_dtype, ranked, ranked_blocks
+from nnkgraph.search._repair import repair
+from nnkgraph.search._warm_start import warm_start
 from nnkgraph.search.exact import estimated_recall, nearest
 
 if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.data import IndexArray
     from nnkgraph.search import Search, Wanted
 
 
@@ -73,51 +75,17 @@ class Pynndescent:
 
         # It works in float32: centering keeps what a common offset would drown.
         center = wanted.x.mean(axis=0, dtype=np.float64)
-        index, _ = pynndescent.NNDescent(
-            (wanted.x - center).astype(np.float32),
-            n_neighbors=wanted.k + 1,
-            n_trees=self.n_trees or None,
-            n_iters=self.n_iters or None,
-            n_jobs=self.threads,
-            random_state=wanted.seed,
-            verbose=False,
-        ).neighbor_graph
+        with warm_start():
+            index, _ = pynndescent.NNDescent(
+                (wanted.x - center).astype(np.float32),
+                n_neighbors=wanted.k + 1,
+                n_trees=self.n_trees or None,
+                n_iters=self.n_iters or None,
+                n_jobs=self.threads,
+                random_state=wanted.seed,
+                verbose=False,
+            ).neighbor_graph
         return np.asarray(index).astype(index_dtype(len(wanted.x)))
-
-
-def repair(index: IndexArray, score: FloatArray) -> tuple[IndexArray, FloatArray]:
-    """Let i enter j's list where j is in i's list and i is nearer than j's last.
-
-    An approximate search that misses an edge on one side would otherwise lose it in
-    rules that ask both sides.
-    """
-    n, k = index.shape
-    row = np.repeat(np.arange(n), k)
-    column = index.ravel().astype(np.int64)
-    known = column >= 0
-    row, column, value = row[known], column[known], score.ravel()[known]
-    # Lexicographic keys of (row, column): is the reverse of a pair there as well?
-    forward, backward = row * n + column, column * n + row
-    missing = ~np.isin(backward, forward, kind="sort")
-    last = score[:, -1]
-    better = (value < last[column]) | (
-        (value == last[column]) & (row < index[column, -1])
-    )
-    enter = missing & better
-    row, column = (
-        np.concatenate([row, column[enter]]),
-        np.concatenate([column, row[enter]]),
-    )
-    value = np.concatenate([value, value[enter]])
-    order = np.lexsort((column, value, row))
-    row, column, value = row[order], column[order], value[order]
-    start = np.searchsorted(row, np.arange(n))
-    rank = np.arange(len(row)) - start[row]
-    kept = rank < k
-    mended, scores = np.full_like(index, -1), np.full_like(score, np.inf)
-    mended[row[kept], rank[kept]] = column[kept]
-    scores[row[kept], rank[kept]] = value[kept]
-    return mended, scores
 
 
 plugin: type[Search] = Pynndescent
