@@ -43,8 +43,8 @@ What was tried elsewhere
   functions names that stay, leaves 0.3 s (`search/_warm_start.py`); results are equal
   to the bit.
 - *faiss HNSW* as a backend without compile time: 200,000 rows of 16, 64, 384 columns in
-  15, 23, 47 s at a recall of 0.994 or more; pynndescent, once it need not compile, takes
-  15, 11, 19 s at 0.999. So it wins nowhere, and there is no such backend.
+  15, 23, 47 s at a recall of 0.994 or more; pynndescent, once it need not compile,
+  takes 15, 11, 19 s at 0.999. So it wins nowhere, and there is no such backend.
 - *The intrinsic dimension* as a judge of k-d trees: it says little. Four dimensions
   among 8, 16, 64 columns took 14, 21, 678 microseconds a row.
 - *Ending the process without taking numba and LLVM apart*: a third of a second less.

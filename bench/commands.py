@@ -18,6 +18,8 @@ from bench.ratio import Line, compare
 _LONGEST = 600.0
 """Seconds after which a command is given up."""
 
+_WIDTHS = (3, 16, 64, 384)
+
 _BY_SKLEARN = """
 import sys
 import numpy as np
@@ -99,8 +101,12 @@ def auto_against_best() -> Iterator[Line]:
     """Compare the search that ``auto`` picks with the fastest one."""
     with tempfile.TemporaryDirectory() as scratch:
         path, out = f"{scratch}/x.npy", f"{scratch}/graph.npz"
+        for d in _WIDTHS:  # fill the cache
+            np.save(path, data.manifold(500, d))
+            for search in ("exact", "kdtree", "pynndescent"):
+                seconds_of(nnkgraph("build", path, "-o", out, "-q", "--search", search))
         for n in (1000, 10_000, 50_000, 200_000):
-            for d in (3, 16, 64, 384):
+            for d in _WIDTHS:
                 np.save(path, data.manifold(n, d))
                 build = nnkgraph("build", path, "-o", out, "-q", "--search")
                 repeat = 3 if n <= 10_000 else 1

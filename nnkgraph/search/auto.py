@@ -69,7 +69,7 @@ def kdtree_seconds(n: int, d: int) -> float:
 
 def pynndescent_seconds(n: int, d: int, k: int) -> float:
     """Return what importing pynndescent and its search take."""
-    return 2.5 + n * (5e-5 + 1e-7 * d) * (k / 30.0) ** 1.3
+    return 2.5 + n * (5e-5 + 1e-7 * d) * math.pow(k / 30.0, 1.3)
 
 
 def _rough(seconds: float) -> str:
