@@ -109,11 +109,11 @@ def auto_against_best() -> Iterator[Line]:
             for d in _WIDTHS:
                 np.save(path, data.manifold(n, d))
                 build = nnkgraph("build", path, "-o", out, "-q", "--search")
-                repeat = 3 if n <= 10_000 else 1
+                repeat = 3 if n <= 50_000 else 1
                 best, name = float("inf"), ""
                 auto = min(seconds_of([*build, "auto"]) for _ in range(repeat))
                 for search in ("exact", "kdtree", "pynndescent"):
-                    most = min(_LONGEST, 4 * min(best, auto) + 5)
+                    most = min(_LONGEST, 1.5 * min(best, auto) + 3)
                     took = min(
                         seconds_of([*build, search], most) for _ in range(repeat)
                     )

@@ -73,6 +73,25 @@ def test_general_matrices_with_any_diagonal_and_sign():
         )
 
 
+@pytest.mark.parametrize("size", [5, 17, 40, 64])
+def test_atoms_that_leave_again_leave_nothing_behind(size):
+    """Columns with a common part make later atoms push out earlier ones."""
+    rng = np.random.default_rng(size)
+    for _ in range(40):
+        A = rng.normal(size=(size + 5, size)) + 2 * rng.normal(size=(size + 5, 1))
+        target = A @ np.maximum(rng.normal(size=size), 0) + rng.normal(size=size + 5)
+        theta, certificate, _ = solve_one(A.T @ A, A.T @ target)
+        assert certificate <= 1e-12
+        assert theta == pytest.approx(nnls(A, target)[0], abs=1e-8)
+
+
+def test_steps_beyond_any_reason_end_with_an_honest_certificate():
+    """What is returned is judged by its residual, however the search for it ended."""
+    K, b = gaussian_problem(60, 5, d=2, sigma=300.0)
+    theta, certificate, _ = solve_one(K, b)
+    assert certificate == pytest.approx(violation(K, b, theta), abs=1e-15)
+
+
 @pytest.mark.parametrize("copies", [2, 5])
 def test_dependent_atoms_are_skipped_not_divided_by(copies):
     K, b = gaussian_problem(6, 3)
@@ -131,6 +150,25 @@ def test_regression_from_features_is_the_regression_with_the_whole_matrix(
     assert scale[0] == 1
     assert violation(K, b, theta[0]) <= 1e-12
     assert gain[0] == pytest.approx(solve_one(K, b)[2], abs=1e-14)
+
+
+@pytest.mark.parametrize("d", [1, 9, 15, 16, 33])
+@pytest.mark.parametrize("base", ["squared-distance", "inner-product"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_regression_agrees_for_few_and_many_features(d, base, dtype):
+    x = np.random.default_rng(d).normal(size=(26, d)).astype(dtype)
+    theta, certificate, _, _, own = regress(x, base=base, sigma=np.sqrt(d), ridge=1e-6)
+    full = x.astype(np.float64)
+    if base == "squared-distance":
+        squares = ((full[:, None] - full[None]) ** 2).sum(axis=2)
+        G = np.exp(-squares / (2 * d))
+        K = G[1:, 1:]
+    else:
+        G = full @ full.T
+        K = G[1:, 1:] + 1e-6 * G[1:, 1:].diagonal().max() * np.eye(25)
+    assert own[0] == pytest.approx(G[0, 0], rel=1e-12)
+    assert certificate[0] <= 1e-12
+    assert violation(K, G[1:, 0], theta[0]) <= 1e-9
 
 
 def test_a_ridge_makes_singular_problems_unique():

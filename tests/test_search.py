@@ -1,5 +1,8 @@
 """Searches: exact means the definition, ties and rounding included."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from conftest import brute_force
@@ -155,6 +158,65 @@ def test_repair_lets_the_nearer_side_in():
     assert mended[2].tolist() == [3, 0]
     assert scores[2].tolist() == [1.0, 2.0]
     assert mended[[0, 1, 3]].tolist() == index[[0, 1, 3]].tolist()
+
+
+@given(n=st.integers(3, 40), seed=st.integers(0, 2**32 - 1), data=st.data())
+def test_repair_takes_the_best_of_both_sides(n, seed, data):
+    k = data.draw(st.integers(1, n - 1))
+    rng = np.random.default_rng(seed)
+    distance = rng.integers(1, 6, (n, n)).astype(float)
+    distance += distance.T
+    lists = []
+    for i in range(n):
+        some = rng.choice(np.delete(np.arange(n), i), k, replace=False)
+        some = sorted((distance[i, j], j) for j in some)
+        known = rng.integers(1, k + 1)  # the others are missing
+        lists.append([*some[:known], *[(np.inf, -1)] * (k - known)])
+    index = np.array([[j for _, j in row] for row in lists], np.int32)
+    score = np.array([[value for value, _ in row] for row in lists])
+    mended, scores = repair(index, score)
+    for i in range(n):
+        union = {(value, j) for value, j in lists[i] if j >= 0}
+        union |= {(distance[i, j], j) for j in range(n) if i in index[j]}
+        best = [*sorted(union)[:k], *[(np.inf, -1)] * k][:k]
+        assert list(zip(scores[i], mended[i], strict=True)) == best
+
+
+_WARM_START = """
+import numpy as np, pynndescent
+from nnkgraph.search._warm_start import warm_start
+
+def search():
+    x = np.random.default_rng(0).normal(size=(1500, 20)).astype(np.float32)
+    return pynndescent.NNDescent(x, n_neighbors=11, n_jobs=2, random_state=3)
+
+with warm_start():
+    warm = search().neighbor_graph
+modules = (pynndescent.pynndescent_, pynndescent.utils, pynndescent.kernels)
+found = [f for m in modules for f in vars(m).values() if hasattr(f, "stats")]
+print("missed", sum(sum(f.stats.cache_misses.values()) for f in found))
+print("hits", sum(sum(f.stats.cache_hits.values()) for f in found))
+plain = search().neighbor_graph
+print("equal", all(np.array_equal(a, b) for a, b in zip(warm, plain)))
+"""
+
+
+def test_pynndescent_need_not_compile_in_every_process():
+    """The second process finds all in the cache, and the result is pynndescent's."""
+    from nnkgraph.compiled import FIRST_RUN  # noqa: F401 - sets the cache folder
+
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", _WARM_START],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=280,
+        )
+        missed, hits, equal = done.stdout.splitlines()
+    assert equal == "equal True"
+    assert missed == "missed 0"
+    assert hits != "hits 0"
 
 
 @pytest.mark.parametrize("d", [3, 20])
