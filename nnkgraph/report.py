@@ -52,10 +52,11 @@ def certificate(
         return None
     values = found.certificate
     failed = np.flatnonzero(~(values <= CERTIFICATE_LIMIT))
+    finite = np.nan_to_num(values, nan=1e300, posinf=1e300)  # JSON knows no others
     named = failed if origin is None else origin[failed]
     return {
-        "kkt_max": float(np.nan_to_num(values, nan=1e300).max(initial=0.0)),
-        "kkt_mean": float(np.nan_to_num(values, nan=1e300).sum() / max(1, len(values))),
+        "kkt_max": float(finite.max(initial=0.0)),
+        "kkt_mean": float(finite.sum() / max(1, len(values))),
         "nodes_failed": len(failed),
         "failed": [int(node) for node in named[:10]],
     }

@@ -180,6 +180,23 @@ def test_a_ridge_makes_singular_problems_unique():
     assert violation(ridged, x[1:] @ x[0], theta[0]) <= 1e-9
 
 
+def test_weights_that_underflow_end_the_search_and_fail_the_certificate():
+    x = np.array([[1e-175, 1e-175], [1e150, 0], [0, 1e150]])
+    theta, certificate, _, _, _ = regress(x, base="inner-product", ridge=1e-8)
+    assert theta.tolist() == [[0, 0]]
+    assert certificate[0] > 1e-9
+
+
+def test_weights_that_overflow_fail_the_certificate():
+    x = np.array([[1e150, 1e150], [1e-160, 0], [0, 1e-160]])
+    with np.errstate(all="ignore"):
+        _, certificate, _, _, _ = regress(x, base="inner-product", ridge=1e-8)
+    assert not certificate[0] <= 1e-9
+    K, b = gaussian_problem(5, 0)
+    b[0] = np.nan
+    assert not solve_one(K, b)[1] <= 1e-9
+
+
 def test_similarities_that_underflow_are_scaled_up():
     x = np.random.default_rng(0).normal(size=(9, 3))
     theta, certificate, _, scale, _ = regress(x, sigma=0.01)

@@ -9,7 +9,7 @@ from conftest import brute_force
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nnkgraph import build_graph, registry
+from nnkgraph import build_graph, pairs, registry
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.search import Wanted
 from nnkgraph.search._repair import repair
@@ -52,6 +52,25 @@ def test_exact_and_kdtree_are_the_definition_on_data_full_of_ties(
     found = find(x - offset, k, base="inner-product")
     assert found.index.tolist() == index.tolist()
     assert found.distance.tolist() == score.tolist()
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-170, 1e-162, 1e-140])
+@pytest.mark.parametrize("d", [8, 15, 40])
+def test_exact_is_the_definition_where_squares_vanish(scale, d):
+    rng = np.random.default_rng(0)
+    mixed = (
+        rng.normal(size=(200, d)) * np.where(np.arange(200) % 2, scale, 1e-140)[:, None]
+    )
+    beside_ones = np.column_stack([np.ones(200), rng.normal(size=(200, d)) * scale])
+    for x in (mixed, beside_ones):
+        found = find(x, 5)
+        for i in (0, 1, 57, 120):
+            # Scores are sums in the order of nnkgraph, whatever digits they lost.
+            score = pairs.cross_values(
+                x, x[i : i + 1], np.delete(np.arange(200), i)[None], "squared-distance"
+            )[0]
+            best = np.lexsort((np.arange(199), score))[:5]
+            assert found.index[i].tolist() == (best + (best >= i)).tolist()
 
 
 @pytest.mark.parametrize("values", [2, 4, 30])
@@ -217,6 +236,14 @@ def test_pynndescent_need_not_compile_in_every_process():
     assert equal == "equal True"
     assert missed == "missed 0"
     assert hits != "hits 0"
+
+
+def test_pynndescent_finds_neighbors_in_any_unit():
+    x = np.random.default_rng(0).normal(size=(1500, 3))
+    found = find(x, 10, "pynndescent:threads=2")
+    for unit in (2.0**-90, 2.0**90):
+        other = find(x * unit, 10, "pynndescent:threads=2")
+        assert np.array_equal(found.index, other.index)
 
 
 @pytest.mark.parametrize("d", [3, 20])

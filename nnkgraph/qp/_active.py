@@ -153,7 +153,7 @@ def descend(w: Any, n: Any) -> None:
 
 
 @compiled
-def _open_gates(w: Any, n: Any) -> None:
+def open_gates(w: Any, n: Any) -> None:
     """Let every atom be wanted that is not chosen."""
     copy_row(w, UNIT, GATE, w.shape[1])
     for i in range(n[COUNT, 0]):
@@ -176,7 +176,7 @@ def include(w: Any, n: Any, j: int) -> None:
     copy_row(w, TARGET, THETA, n[COUNT, 0])
     # What depended on the atoms of before may be free now.
     if n[COUNT, BLOCKED] > 0 and (chosen or n[COUNT, 0] != before):
-        _open_gates(w, n)
+        open_gates(w, n)
     if w[GATE, j] != 0.0:  # it is not among the chosen: not again before a change
         w[GATE, j] = 0.0
         n[COUNT, BLOCKED] += 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nnkgraph.compiled import compiled, inlined
-from nnkgraph.qp._active import descend
+from nnkgraph.qp._active import descend, open_gates
 from nnkgraph.qp._delicate import corrected, rebuild
 from nnkgraph.qp._factor import copy_row
 from nnkgraph.qp._residuals import exact_residual, largest_residual, most_wanted
@@ -19,6 +19,7 @@ from nnkgraph.qp._workspace import (
     DELICATE,
     DIAGONAL,
     FINISHES,
+    FINITE,
     GATE,
     PLACE,
     PROOF,
@@ -49,11 +50,13 @@ _MOST_FINISHES = 4
 def begin(w: Any, n: Any, m: int) -> None:
     """Prepare for m atoms, whose B and DIAGONAL are set."""
     width = w.shape[1]
-    scale = 0.0
+    scale = total = 0.0
     for i in range(m):
         own = w[DIAGONAL, i]
         w[UNIT, i] = 1.0 if own == 1.0 else 1.0 / np.sqrt(own)
-        scale = max(scale, abs(w[B, i] * w[UNIT, i]))
+        score = abs(w[B, i] * w[UNIT, i])
+        scale = max(scale, score)
+        total += score
     for i in range(m, width):
         w[B, i] = w[DIAGONAL, i] = w[UNIT, i] = 0.0
     copy_row(w, B, R, width)
@@ -61,7 +64,7 @@ def begin(w: Any, n: Any, m: int) -> None:
     copy_row(w, UNIT, GATE, width)
     for i in range(width):
         w[TARGET, i] = 0.0
-    w[PROOF, SCALE], w[PROOF, CERTIFICATE] = scale, 0.0
+    w[PROOF, SCALE], w[PROOF, CERTIFICATE], w[PROOF, FINITE] = scale, 0.0, total
     n[COUNT, 0] = n[COUNT, BLOCKED] = n[COUNT, DELICATE] = 0
     n[COUNT, STEPS] = n[COUNT, FINISHES] = 0
 
@@ -72,7 +75,7 @@ def next_atom(w: Any, n: Any, m: int) -> Any:
     limit = _WANTED * w[PROOF, SCALE]
     n[COUNT, STEPS] += 1
     j = most_wanted(w, limit)
-    if (j < 0 or n[COUNT, STEPS] > 10 * m + 10) and n[COUNT, 0] > 0:
+    if (j < 0 and n[COUNT, 0] > 0) or n[COUNT, STEPS] > 10 * m + 10:
         w[PROOF, CERTIFICATE] = _finish(w, n)
         n[COUNT, FINISHES] += 1
         j = most_wanted(w, limit)
@@ -103,6 +106,7 @@ def _finish(w: Any, n: Any) -> float:
         if rebuild(w, n) <= 0.0:
             descend(w, n)
         copy_row(w, TARGET, THETA, n[COUNT, 0])
+        open_gates(w, n)
         worst = _violation(w, n)
     return worst / scale  # type: ignore[no-any-return]
 
@@ -115,4 +119,8 @@ def take_result(w: Any, n: Any, q: int, theta: Any, results: Any) -> None:
         j = n[CHOSEN, i]
         theta[q, n[PLACE, j]] = w[THETA, i]
         gain += w[THETA, i] * (w[B, j] + w[R, j])
-    results[0, q], results[1, q] = w[PROOF, CERTIFICATE], 0.5 * gain
+    # Comparisons pass over what is no number: here it shows.
+    proof = w[PROOF, CERTIFICATE]
+    if not np.isfinite(gain + w[PROOF, FINITE]):
+        proof = np.inf
+    results[0, q], results[1, q] = proof, 0.5 * gain

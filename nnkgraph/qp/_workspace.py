@@ -27,8 +27,8 @@ TARGET = 7  # the best theta of the chosen atoms, of any sign
 THETA = 8  # theta itself, never negative
 SPARE = 9
 # Other rows.
-PROOF = 10  # the problem's scale and, in the end, its certificate
-SCALE, CERTIFICATE = 0, 1
+PROOF = 10  # the problem's scale, its certificate, and whether all is finite
+SCALE, CERTIFICATE, FINITE = 0, 1, 2
 POINT = 11  # the features of a point, where there are few
 FEATURES = 12  # one row per feature, where there are few
 K = FEATURES + 16  # from here on the rows of K, as far as they are known

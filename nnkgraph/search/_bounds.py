@@ -48,10 +48,7 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     center = np.zeros(d)
     if wanted.base == "squared-distance":
         center += np.median(x[:: max(1, n // 1000)], axis=0)
-    spread = max(
-        float((x.max(axis=0) - center).max()), float((center - x.min(axis=0)).max())
-    )
-    exponent = math.frexp(spread)[1] if spread > 0 else 0
+    exponent = scale_exponent(x, center)
     data, own, longest = np.empty((n, d + 1), np.float32), np.empty(n), 0.0
     if wanted.base == "inner-product":
         longest = max(float(np.abs(part).max()) for part in _row_blocks(x)) * math.sqrt(
@@ -62,7 +59,9 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     for rows in _row_blocks(x):
         stop = start + len(rows)
         scaled = (rows - center) * 2.0**-exponent
-        own[start:stop] = _extend(scaled, data[start:stop], wanted.base, longest)
+        own[start:stop] = _extend(
+            scaled, data[start:stop], wanted.base, longest, exponent
+        )
         start = stop
     share = pool.share if pool else Here
     return Part(
@@ -77,6 +76,15 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     )
 
 
+def scale_exponent(x: FloatArray, center: FloatArray) -> int:
+    """Return the power of two that the distances from a center are measured in."""
+    spread = max(
+        float((x.max(axis=0) - center).max()), float((center - x.min(axis=0)).max())
+    )
+    # Below this the squares of the unit would vanish.
+    return max(math.frexp(spread)[1], -500) if spread > 0 else 0
+
+
 def _row_blocks(x: FloatArray) -> Iterator[FloatArray]:
     rows = max(1, (1 << 18) // x.shape[1])
     for start in range(0, len(x), rows):
@@ -84,7 +92,7 @@ def _row_blocks(x: FloatArray) -> Iterator[FloatArray]:
 
 
 def _extend(
-    scaled: FloatArray, data: FloatArray, base: str, longest: float
+    scaled: FloatArray, data: FloatArray, base: str, longest: float, exponent: int
 ) -> FloatArray:
     """Fill rows of ``data`` with ``(x_j, offset_j)``, and return the ``own_j``.
 
@@ -98,9 +106,11 @@ def _extend(
     norm = np.einsum("ij,ij->i", exact, exact)
     # A sum of d + 1 products is off by at most d + 1 roundings of the sum of their
     # absolute values, 2|x||y| + |y|^2 <= |x|^2 + 2|y|^2; the rest covers the conversion
-    # to this precision and underflow.
-    margin = 1.01 * (d + 16) * rounding
-    lost = (d + 16) * 2.0**-140
+    # to this precision. In float64 the score that this is compared with is rounded as
+    # coarsely. What is lost to underflow comes on top, the score's own included.
+    steps = (d + 16 if data.dtype == np.float32 else 2 * d + 24) * rounding
+    margin = 1.01 * steps / (1.0 - min(steps, 0.5))
+    lost = (d + 16) * (2.0**-140 + math.ldexp(1.0, -1074 - 2 * exponent))
     if base == "squared-distance":
         data[:, d] = (1.0 - 2.0 * margin) * norm
         own: FloatArray = (1.0 - margin) * norm - lost
@@ -125,7 +135,8 @@ def bounds_of(
         queries, own = data[rows], part.own.open()[rows]
     else:
         queries = np.empty((len(rows), d + 1))
-        own = _extend((x[rows] - center) * scale, queries, part.base, part.longest)
+        scaled = (x[rows] - center) * scale
+        own = _extend(scaled, queries, part.base, part.longest, part.exponent)
     queries *= dtype(-2.0 if part.base == "squared-distance" else -1.0)
     queries[:, -1] = 1.0
     products = np.empty((len(rows), min(n, _COLUMNS)), dtype)
@@ -135,7 +146,7 @@ def bounds_of(
         if columns is not None:
             block = columns[: len(block)]
             part_ = (x[column : column + _COLUMNS] - center) * scale
-            _extend(part_, block, part.base, part.longest)
+            _extend(part_, block, part.base, part.longest, part.exponent)
         out = products[:, : len(block)]
         np.matmul(queries, block.T, out=out)
         yield column, out, own

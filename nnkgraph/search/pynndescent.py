@@ -13,6 +13,7 @@ from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.resources import granted_cpus
 from nnkgraph.search import distance_of, index_dtype, ranked, ranked_blocks
+from nnkgraph.search._bounds import scale_exponent
 from nnkgraph.search._repair import repair
 from nnkgraph.search._warm_start import warm_start
 from nnkgraph.search.exact import estimated_recall, nearest
@@ -73,11 +74,13 @@ class Pynndescent:
         """Return n x (k + 1) candidates, with the row itself and -1 among them."""
         import pynndescent
 
-        # It works in float32: centering keeps what a common offset would drown.
+        # It works in float32: centering keeps what a common offset would drown, and
+        # scaling keeps squares in its range.
         center = wanted.x.mean(axis=0, dtype=np.float64)
+        scale = 2.0 ** -scale_exponent(wanted.x, center)
         with warm_start():
             index, _ = pynndescent.NNDescent(
-                (wanted.x - center).astype(np.float32),
+                ((wanted.x - center) * scale).astype(np.float32),
                 n_neighbors=wanted.k + 1,
                 n_trees=self.n_trees or None,
                 n_iters=self.n_iters or None,
