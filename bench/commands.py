@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,16 +65,16 @@ def against_sklearn(folder: Path | None, threads: int, repeat: int) -> Iterator[
         path, out = f"{scratch}/x.npy", f"{scratch}/graph.npz"
         for name, (x, aim) in cases.items():
             np.save(path, x)
-            build = nnkgraph(
-                "build", path, "-o", out, "-q", "--search", "exact", "-j", str(threads)
-            )
+            build = nnkgraph("build", path, "-o", out, "-q", "--search", "exact")
+            # -j auto, as users have it, within the same number of processors.
+            allowed = {"NNKGRAPH_WORKERS": "auto", "SLURM_CPUS_PER_TASK": str(threads)}
             peer = [sys.executable, "-c", _BY_SKLEARN, path, str(threads)]
-            seconds_of(build)  # fills the cache
+            seconds_of(build, **allowed)  # fills the cache
             yield compare(
                 "whole command",
                 name,
-                ("nnkgraph build", lambda build=build: seconds_of(build)),
-                ("scikit-learn kneighbors_graph", lambda peer=peer: seconds_of(peer)),
+                ("nnkgraph build", partial(seconds_of, build, **allowed)),
+                ("scikit-learn kneighbors_graph", partial(seconds_of, peer)),
                 repeat=1 if len(x) > 50_000 else repeat,
                 aim=aim,
                 warm=False,

@@ -31,17 +31,17 @@ class Exact:
         """Search all rows, block by block on the pool."""
         n, k = len(wanted.x), wanted.k
         index = wanted.pool.output((n, k), index_dtype(n))
-        score = wanted.pool.output((n, k), np.float64)
+        distance = wanted.pool.output((n, k), np.float64)
         blocks.run(
             wanted.pool,
             _search_block,
             prepare(wanted, wanted.pool),
-            (index, score),
+            (index, distance),
             rows=n,
             block=wanted.block,
             on_rows=wanted.on_rows,
         )
-        return Candidates(index.open(), distance_of(score.open(), wanted.base))
+        return Candidates(index.open(), distance.open())
 
 
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:
@@ -64,7 +64,8 @@ def estimated_recall(wanted: Wanted, index: IndexArray, *, sample: int = 200) ->
 
 
 def _search_block(part: Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
-    return _search_rows(part, np.arange(start, stop))
+    index, score = _search_rows(part, np.arange(start, stop))
+    return index, distance_of(score, part.base)
 
 
 def _search_rows(part: Part, rows: IndexArray) -> tuple[IndexArray, FloatArray]:
