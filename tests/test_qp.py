@@ -85,7 +85,7 @@ def test_atoms_that_leave_again_leave_nothing_behind(size):
         assert theta == pytest.approx(nnls(A, target)[0], abs=1e-8)
 
 
-def test_steps_beyond_any_reason_end_with_an_honest_certificate():
+def test_the_certificate_is_the_violation_of_what_is_returned():
     """What is returned is judged by its residual, however the search for it ended."""
     K, b = gaussian_problem(60, 5, d=2, sigma=300.0)
     theta, certificate, _ = solve_one(K, b)

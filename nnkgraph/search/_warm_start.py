@@ -9,6 +9,7 @@ What is cached is the code that pynndescent itself compiles; results are the sam
 from __future__ import annotations
 
 import importlib
+import sys
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,8 @@ _DRIVERS = ("nn_descent", "nn_descent_internal")
 def warm_start() -> Iterator[None]:
     """Let pynndescent find its compiled code in the cache while this lasts."""
     main: Any = importlib.import_module(_MAIN)
-    modules = [importlib.import_module(f"pynndescent.{name}") for name in _MODULES]
-    for module in (main, *modules):
+    modules = [sys.modules.get(f"pynndescent.{name}") for name in _MODULES]
+    for module in filter(None, (main, *modules)):
         for name, function in vars(module).items():
             if _is_dispatcher(function) and name not in _DRIVERS:
                 _make_cacheable(function)
@@ -52,6 +53,9 @@ def _is_dispatcher(function: Any) -> bool:
 def _make_cacheable(function: Any) -> None:
     from numba.core.caching import NullCache
 
+    # These are numba's own: without them everything works, and compiles each time.
+    if not (hasattr(function, "_set_uuid") and hasattr(function, "enable_caching")):
+        return
     original = function.py_func
     # Only where none was drawn yet, which happens when the function is first cached.
     if getattr(function, "_MemoMixin__uuid", None) is None:
