@@ -12,7 +12,7 @@ from bench import data
 from bench.ratio import Line, compare
 from nnkgraph import registry
 from nnkgraph.search import Wanted
-from nnkgraph.search._bounds import _COLUMNS
+from nnkgraph.search._bounds import COLUMNS
 
 _K = 30
 
@@ -22,9 +22,9 @@ def products(x: np.ndarray, threads: int) -> None:
 
     def block(start):
         rows = x[start : start + Wanted.block]
-        out = np.empty((len(rows), _COLUMNS), np.float32)
-        for column in range(0, len(x), _COLUMNS):
-            part = x[column : column + _COLUMNS]
+        out = np.empty((len(rows), COLUMNS), np.float32)
+        for column in range(0, len(x), COLUMNS):
+            part = x[column : column + COLUMNS]
             np.matmul(rows, part.T, out=out[:, : len(part)])
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:

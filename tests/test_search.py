@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.search import Wanted
 from nnkgraph.search._repair import repair
 from nnkgraph.search.auto import choose
+from nnkgraph.search.exact import nearest
 
 
 def find(x, k, search="exact", base="squared-distance", **options):
@@ -140,6 +142,57 @@ def test_the_block_size_cannot_be_seen(search):
     first, other = (find(x, 20, search, block=block) for block in (256, 7))
     assert np.array_equal(first.index, other.index)
     assert np.array_equal(first.distance, other.distance)
+
+
+class _MortalPool:
+    """A pool whose workers die during the products, leaving work half done."""
+
+    def __init__(self, pool, calls):
+        self._pool, self._calls, self.revived = pool, calls, 0
+
+    def __getattr__(self, name):
+        return getattr(self._pool, name)
+
+    def submit(self, function, /, *args):
+        self._calls -= 1
+        if self._calls == 0:
+            raise BrokenProcessPool
+        return self._pool.submit(function, *args)
+
+    def revive(self):
+        self.revived += 1
+
+
+@pytest.mark.parametrize("calls", [1, 2, 9])
+def test_a_worker_that_dies_during_the_products_cannot_be_seen(calls):
+    x = np.random.default_rng(2).normal(size=(9000, 5)).astype(np.float32)
+    with registry.create("executors", "serial").open(1) as pool:
+        exact, told = registry.create("search", "exact"), []
+        whole = exact.find(Wanted(x, 4, "squared-distance", pool))
+        mortal = _MortalPool(pool, calls)
+        wanted = Wanted(x, 4, "squared-distance", mortal, on_rows=told.append)
+        again = exact.find(wanted)
+    assert mortal.revived == 1
+    assert sum(told) == 9000
+    assert np.array_equal(whole.index, again.index)
+    assert np.array_equal(whole.distance, again.distance)
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
+@pytest.mark.parametrize("order", ["random", "sorted", "reversed"])
+def test_pairs_of_groups_find_what_single_rows_find(executor, order):
+    x = np.random.default_rng(2).normal(size=(9000, 3))
+    if order != "random":  # every row meets nearer and nearer ones, or farther ones
+        x = x[np.argsort(x[:, 0])][:: 1 if order == "sorted" else -1].copy()
+    with registry.create("executors", executor).open(3) as pool:
+        wanted = Wanted(x, 12, "squared-distance", pool)
+        found = registry.create("search", "exact").find(wanted)
+        index, distance = np.array(found.index), np.array(found.distance)
+    rows = np.arange(0, 9000, 7)
+    assert np.array_equal(index[rows], nearest(Wanted(x, 12, wanted.base, pool), rows))
+    tree = find(x, 12, "kdtree")
+    assert np.array_equal(index, tree.index)
+    assert np.array_equal(distance, tree.distance)
 
 
 def test_identical_rows_never_find_themselves():

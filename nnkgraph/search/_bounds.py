@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nnkgraph.executors import Pool, Shared
     from nnkgraph.search import Wanted
 
-_COLUMNS = 2048
+COLUMNS = 2048
 """Rows that a block of queries is multiplied with at once."""
 
 
@@ -34,8 +34,11 @@ class Part:
     center: Shared
     exponent: int
     data: Shared
-    """The rows as float32, and what else their bounds are made from: see `_extend`."""
+    """The rows as float32, centered and scaled."""
+    offset: Shared
+    """What a row adds to its products with queries: see `_terms`."""
     own: Shared
+    """What a query adds to its products with rows."""
     longest: float
     base: str
     k: int
@@ -49,7 +52,8 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     if wanted.base == "squared-distance":
         center += np.median(x[:: max(1, n // 1000)], axis=0)
     exponent = scale_exponent(x, center)
-    data, own, longest = np.empty((n, d + 1), np.float32), np.empty(n), 0.0
+    data, longest = np.empty((n, d), np.float32), 0.0
+    offset, own = np.empty(n, np.float32), np.empty(n)
     if wanted.base == "inner-product":
         longest = max(float(np.abs(part).max()) for part in _row_blocks(x)) * math.sqrt(
             d
@@ -58,9 +62,9 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     start = 0
     for rows in _row_blocks(x):
         stop = start + len(rows)
-        scaled = (rows - center) * 2.0**-exponent
-        own[start:stop] = _extend(
-            scaled, data[start:stop], wanted.base, longest, exponent
+        data[start:stop] = (rows - center) * 2.0**-exponent
+        offset[start:stop], own[start:stop] = _terms(
+            data[start:stop], wanted.base, longest, exponent
         )
         start = stop
     share = pool.share if pool else Here
@@ -69,6 +73,7 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
         share(center),
         exponent,
         share(data),
+        share(offset),
         share(own),
         longest,
         wanted.base,
@@ -91,18 +96,22 @@ def _row_blocks(x: FloatArray) -> Iterator[FloatArray]:
         yield x[start : start + rows]
 
 
-def _extend(
-    scaled: FloatArray, data: FloatArray, base: str, longest: float, exponent: int
-) -> FloatArray:
-    """Fill rows of ``data`` with ``(x_j, offset_j)``, and return the ``own_j``.
+def factor_of(base: str) -> float:
+    """Return what queries are multiplied by before they meet rows."""
+    return -2.0 if base == "squared-distance" else -1.0
 
-    The product of a query ``(f x_i, 1)``, f = -2 or -1, with a row, plus ``own_i``, is
-    then never above the score of the two, in whatever order the products are added.
+
+def _terms(
+    data: FloatArray, base: str, longest: float, exponent: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the offsets and own terms of rows.
+
+    The product of a query ``factor * x_i`` with a row ``x_j``, plus ``offset_j``, plus
+    ``own_i``, is never above the score of the two, in whatever order it is added.
     """
-    d = scaled.shape[1]
+    d = data.shape[1]
     rounding = float(np.finfo(data.dtype).eps) / 2
-    data[:, :d] = scaled
-    exact = data[:, :d].astype(np.float64)
+    exact = data.astype(np.float64, copy=False)
     norm = np.einsum("ij,ij->i", exact, exact)
     # A sum of d + 1 products is off by at most d + 1 roundings of the sum of their
     # absolute values, 2|x||y| + |y|^2 <= |x|^2 + 2|y|^2; the rest covers the conversion
@@ -112,41 +121,45 @@ def _extend(
     margin = 1.01 * steps / (1.0 - min(steps, 0.5))
     lost = (d + 16) * (2.0**-140 + math.ldexp(1.0, -1074 - 2 * exponent))
     if base == "squared-distance":
-        data[:, d] = (1.0 - 2.0 * margin) * norm
-        own: FloatArray = (1.0 - margin) * norm - lost
-    else:
-        data[:, d] = 0.0
-        own = -margin * np.sqrt(norm) * longest - lost
-    return own
+        return (1.0 - 2.0 * margin) * norm, (1.0 - margin) * norm - lost
+    return np.zeros(len(data)), -margin * np.sqrt(norm) * longest - lost
 
 
-def bounds_of(
-    part: Part, rows: IndexArray, dtype: type[np.floating[Any]]
-) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Yield bounds of some rows' scores with all rows, a block of rows at a time.
+@dataclass(frozen=True)
+class Products:
+    """Products of some queries with a block of rows, and what makes bounds of them.
 
-    The score of query i and row ``column + j`` is at least ``bounds[i, j] + own[i]``,
-    in units of ``4 ** exponent``.
+    The score of query i and row ``column + j`` is at least
+    ``product[i, j] + offset[j] + own[i]``, in units of ``4 ** exponent``.
     """
-    data, x = part.data.open(), part.x.open()
-    center, scale = part.center.open(), 2.0**-part.exponent
-    n, d = x.shape
+
+    column: int
+    product: FloatArray
+    offset: FloatArray
+    own: FloatArray
+
+
+def products_of(
+    part: Part, rows: IndexArray, dtype: type[np.floating[Any]]
+) -> Iterator[Products]:
+    """Yield products of some rows with all rows, a block of rows at a time."""
+    x, center, scale = part.x.open(), part.center.open(), 2.0**-part.exponent
+    n = len(x)
+    data, offset = part.data.open(), part.offset.open()
     if dtype is np.float32:
         queries, own = data[rows], part.own.open()[rows]
     else:
-        queries = np.empty((len(rows), d + 1))
-        scaled = (x[rows] - center) * scale
-        own = _extend(scaled, queries, part.base, part.longest, part.exponent)
-    queries *= dtype(-2.0 if part.base == "squared-distance" else -1.0)
-    queries[:, -1] = 1.0
-    products = np.empty((len(rows), min(n, _COLUMNS)), dtype)
-    columns = np.empty((_COLUMNS, d + 1), dtype) if dtype is np.float64 else None
-    for column in range(0, n, _COLUMNS):
-        block = data[column : column + _COLUMNS]
-        if columns is not None:
-            block = columns[: len(block)]
-            part_ = (x[column : column + _COLUMNS] - center) * scale
-            _extend(part_, block, part.base, part.longest, part.exponent)
-        out = products[:, : len(block)]
+        queries = (x[rows] - center) * scale
+        own = _terms(queries, part.base, part.longest, part.exponent)[1]
+    queries *= dtype(factor_of(part.base))
+    buffer = np.empty(len(rows) * min(n, COLUMNS), dtype)
+    for column in range(0, n, COLUMNS):
+        block = data[column : column + COLUMNS]
+        offsets = offset[column : column + COLUMNS]
+        if dtype is np.float64:
+            block = (x[column : column + COLUMNS] - center) * scale
+            offsets = _terms(block, part.base, part.longest, part.exponent)[0]
+        # Always contiguous: the compiled scan then has one form for each precision.
+        out = buffer[: len(rows) * len(block)].reshape(len(rows), len(block))
         np.matmul(queries, block.T, out=out)
-        yield column, out, own
+        yield Products(column, out, offsets, own)

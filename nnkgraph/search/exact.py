@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph import blocks
+from nnkgraph.compiled import frozen
 from nnkgraph.data import Candidates
 from nnkgraph.search import distance_of, index_dtype, ranked
-from nnkgraph.search._bounds import Part, bounds_of, prepare
-from nnkgraph.search._scan import WIDTH, scan, settle
+from nnkgraph.search._bounds import Part, prepare, products_of
+from nnkgraph.search._mutual import Reservoirs, empty_reservoirs, fill, kept
+from nnkgraph.search._reservoir import settle
+from nnkgraph.search._scan import scan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Search, Wanted
+
+_PRODUCTS = 0.9
+"""The share of the time that products take, of what is reported as progress."""
 
 _THOROUGH = 64
 """Undecided queries that are looked at again at once."""
@@ -28,18 +37,37 @@ class Exact:
     """The k best by definition: float32 products preselect, float64 decides."""
 
     def find(self, wanted: Wanted, /) -> Candidates:
-        """Search all rows, block by block on the pool."""
-        n, k = len(wanted.x), wanted.k
-        index = wanted.pool.output((n, k), index_dtype(n))
-        distance = wanted.pool.output((n, k), np.float64)
+        """Search all rows, pairs of groups of rows at a time on the pool."""
+        n, k, pool = len(wanted.x), wanted.k, wanted.pool
+        index = pool.output((n, k), index_dtype(n))
+        distance = pool.output((n, k), np.float64)
+        part = prepare(wanted, pool)
+        progress = _Progress(n, wanted.on_rows)
+        function: Any = _settle_block
+        try:
+            reservoirs = empty_reservoirs(pool, n, k)
+            arguments: Any = (part, reservoirs)
+            fill(
+                pool,
+                part,
+                reservoirs,
+                block=wanted.block,
+                on_share=lambda share: progress.add(_PRODUCTS * n * share),
+            )
+        except BrokenExecutor:
+            # A worker that dies leaves reservoirs half done. Blocks of rows can be
+            # done again one by one; they find the same.
+            pool.revive()
+            function, arguments = _search_block, part
+        left = 1.0 - progress.done / n
         blocks.run(
-            wanted.pool,
-            _search_block,
-            prepare(wanted, wanted.pool),
+            pool,
+            function,
+            arguments,
             (index, distance),
             rows=n,
             block=wanted.block,
-            on_rows=wanted.on_rows,
+            on_rows=lambda rows: progress.add(rows * left),
         )
         return Candidates(index.open(), distance.open())
 
@@ -63,18 +91,55 @@ def estimated_recall(wanted: Wanted, index: IndexArray, *, sample: int = 200) ->
     return float(sum(hits) / truth.size)
 
 
+class _Progress:
+    """Adds up parts of rows and reports whole ones."""
+
+    def __init__(self, n: int, on_rows: Callable[[int], object]) -> None:
+        self.done = 0.0
+        self._n, self._told, self._on_rows = n, 0, on_rows
+
+    def add(self, rows: float) -> None:
+        self.done += rows
+        whole = min(self._n, int(self.done + 1e-6 * self._n))
+        self._on_rows(whole - self._told)
+        self._told = whole
+
+
+def _settle_block(
+    arguments: tuple[Part, Reservoirs], start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
+    """Decide rows whose reservoirs have seen all others."""
+    part, reservoirs = arguments
+    value, index, filled, limit = reservoirs.of(start, stop)
+    settle(value, index, filled, limit, reservoirs.keep)
+    rows, own = np.arange(start, stop), part.own.open()[start:stop]
+    judged = _judge(part, rows, index[:, : reservoirs.keep], limit, own)
+    index, score = _decide(part, rows, *judged)
+    return index, distance_of(score, part.base)
+
+
 def _search_block(part: Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
     index, score = _search_rows(part, np.arange(start, stop))
     return index, distance_of(score, part.base)
 
 
 def _search_rows(part: Part, rows: IndexArray) -> tuple[IndexArray, FloatArray]:
-    """Return the k best candidates of some rows, and their scores.
+    """Return the k best candidates of some rows, and their scores."""
+    return _decide(part, rows, *_preselect(part, rows, np.float32))
+
+
+def _decide(
+    part: Part,
+    rows: IndexArray,
+    index: IndexArray,
+    score: FloatArray,
+    decided: NDArray[np.bool_],
+) -> tuple[IndexArray, FloatArray]:
+    """Look again at rows that are not decided.
 
     Where float32 does not decide, float64 does; where ties are left even then, all
     that may tie are looked at.
     """
-    index, score, decided = _preselect(part, rows, np.float32)
     open_ = np.flatnonzero(~decided)
     if len(open_):
         index[open_], score[open_], decided = _preselect(part, rows[open_], np.float64)
@@ -89,18 +154,30 @@ def _preselect(
     part: Part, rows: IndexArray, dtype: type[np.floating[Any]]
 ) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
     """Return k candidates and their scores, and whether they are proven the best."""
-    x = part.x.open()
-    n, k, b = len(x), part.k, len(rows)
-    keep = min(n - 1, k + max(8, k // 4))
-    room = keep + max(keep, 2 * WIDTH)
+    n, b = len(part.data.open()), len(rows)
+    keep, room = kept(n, part.k)
     value = np.empty((b, room), dtype)
-    index = np.full((b, room), -1, index_dtype(n))
+    index = np.empty((b, room), index_dtype(n))
     filled, limit = np.zeros(b, np.int64), np.full(b, np.inf, dtype)
     own: FloatArray = np.zeros(b)
-    for column, bounds, own in bounds_of(part, rows, dtype):  # noqa: B007 - used below
-        scan(bounds, column, rows, value, index, filled, limit, keep)
+    for block in products_of(part, rows, dtype):
+        seen = block.product, frozen(block.offset), block.column
+        scan(*seen, rows, value, index, filled, limit, keep)
+        own = block.own
     settle(value, index, filled, limit, keep)
-    index, score = ranked(x, x[rows], index[:, :keep], part.base)
+    return _judge(part, rows, index[:, :keep], limit, own)
+
+
+def _judge(
+    part: Part,
+    rows: IndexArray,
+    index: IndexArray,
+    limit: FloatArray,
+    own: FloatArray,
+) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
+    """Order what was preselected; return the k best and whether they are proven."""
+    x, k = part.x.open(), part.k
+    index, score = ranked(x, x[rows], index, part.base)
     # All others score at least this. Where that is not above the k-th score found,
     # there may be better ones, or ties with a lower row number.
     bound = (limit.astype(np.float64) + own) * 4.0**part.exponent
@@ -113,11 +190,12 @@ def _search_thoroughly(
     """Look at every row that may score no more than the k-th one found."""
     x = part.x.open()
     found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for column, bounds, own in bounds_of(part, rows, np.float64):
-        limit = score / 4.0**part.exponent - own
-        query, near = np.nonzero(bounds <= limit[:, np.newaxis])
+    for block in products_of(part, rows, np.float64):
+        limit = score / 4.0**part.exponent - block.own
+        bound = block.product + block.offset
+        query, near = np.nonzero(bound <= limit[:, np.newaxis])
         found[0].append(query)
-        found[1].append(near + column)
+        found[1].append(near + block.column)
     query, near = np.concatenate(found[0]), np.concatenate(found[1])
     others = near != rows[query]
     query, near = query[others], near[others]

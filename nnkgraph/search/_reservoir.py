@@ -1,0 +1,166 @@
+"""Reservoirs: the smallest of a stream of numbers, and which rows they belong to.
+
+A value enters if it is below the reservoir's limit; when the reservoir is full, a lower
+limit is found that still leaves enough values below it, and the rest are forgotten.
+Most values are turned away thirty-two at a time by one vector comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nnkgraph.compiled import borrowed, compiled
+from nnkgraph.search._masks import WIDTH, below, lowest_bit
+
+
+@compiled
+def _keep_smallest(value: Any, index: Any, filled: int, keep: int) -> Any:
+    """Bring the smallest to the front by quickselect; return the largest of them."""
+    low, high = 0, filled - 1
+    while low < high:
+        pivot = value[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while value[i] < pivot:
+                i += 1
+            while value[j] > pivot:
+                j -= 1
+            if i <= j:
+                value[i], value[j] = value[j], value[i]
+                index[i], index[j] = index[j], index[i]
+                i += 1
+                j -= 1
+        if keep - 1 <= j:
+            high = j
+        elif keep - 1 >= i:
+            low = i
+        else:
+            break
+    largest = value[0]
+    for t in range(1, keep):
+        largest = max(largest, value[t])
+    return largest
+
+
+@compiled
+def first_limit(row: Any, offset: Any, room: int, keep: int) -> Any:
+    """Return a limit for an empty reservoir that fits what it will see first.
+
+    At least ``keep`` bounds of the row are below it, and hardly more than that. Without
+    it most values that ever enter a reservoir would do so in the beginning.
+    """
+    count = row.shape[0]
+    low = high = row[0] + offset[0]
+    for j in range(0, count, WIDTH):
+        low = min(low, row[j] + offset[j])
+        high = max(high, row[j] + offset[j])
+    low -= high - low
+    found = row.dtype.type(np.inf)
+    for _ in range(24):
+        middle = row.dtype.type(0.5) * (low + high)
+        below = np.int32(0)
+        for j in range(count):
+            below += np.int32(row[j] + offset[j] < middle)
+        if below < keep:
+            low = middle
+        else:
+            high = found = middle
+            if below <= room - WIDTH:
+                break
+    return found
+
+
+@compiled
+def tighten(value: Any, index: Any, filled: int, limit: Any, keep: int) -> Any:
+    """Lower the limit so that at least ``keep`` values stay, and forget the others.
+
+    The limit is found by bisection, which needs counting only and so no sorting; where
+    ties leave no room between values, quickselect decides.
+    """
+    low, high = value[0], value[0]
+    for t in range(filled):  # min and max would look for nan, which takes longer
+        low = min(low, value[t])
+        high = max(high, value[t])
+    high = min(limit, np.nextafter(high, value.dtype.type(np.inf)))
+    most = value.shape[0] - WIDTH
+    inside = filled  # how many are below high
+    for _ in range(30):
+        middle = value.dtype.type(0.5) * (low + high)
+        below = np.int32(0)
+        for t in range(filled):
+            below += np.int32(value[t] < middle)
+        if below < keep:
+            low = middle
+        else:
+            high, inside = middle, int(below)
+            if below <= (keep + most) // 2:
+                break
+    if inside > most:
+        return keep, _keep_smallest(value, index, filled, keep)
+    kept = 0
+    for t in range(filled):
+        value[kept] = value[t]
+        index[kept] = index[t]
+        kept += value[t] < high
+    return kept, high
+
+
+@compiled
+def settle(value: Any, index: Any, filled: Any, limit: Any, keep: int) -> None:
+    """Leave exactly the smallest in every reservoir, and the limit they stay below."""
+    value, index = borrowed(value), borrowed(index)
+    for i in range(value.shape[0]):
+        if filled[i] > keep:
+            limit[i] = _keep_smallest(value[i], index[i], filled[i], keep)
+            filled[i] = keep
+
+
+@compiled
+def take(
+    row: Any,
+    offset: Any,
+    column: int,
+    values: Any,
+    indices: Any,
+    top: Any,
+    size: int,
+    keep: int,
+) -> Any:
+    """Take a row of bounds into one reservoir; return its limit and size.
+
+    Parameters
+    ----------
+    row, offset : (c,) arrays of float32 or float64
+        Products with the rows ``column ... column + c - 1``, and what these add to
+        make bounds of them.
+    values, indices : (m,) arrays
+        The reservoir; m is at least ``keep + 2 * WIDTH``.
+    top, size : number, int
+        What a new value must stay below, and how many values there are.
+    keep : int
+        How many of the smallest must stay.
+    """
+    count, most = row.shape[0], values.shape[0] - WIDTH
+    whole = count - count % WIDTH
+    for start in range(0, whole, WIDTH):
+        mask = below(row, start, offset, top)
+        if mask != 0:
+            if size > most:
+                size, top = tighten(values, indices, size, top, keep)
+                mask = below(row, start, offset, top)
+            while mask != 0:
+                j = start + lowest_bit(mask)
+                mask &= mask - np.uint32(1)
+                values[size] = row[j] + offset[j]
+                indices[size] = column + j
+                size += 1
+    if size > most:
+        size, top = tighten(values, indices, size, top, keep)
+    for j in range(whole, count):
+        if row[j] + offset[j] < top:
+            values[size] = row[j] + offset[j]
+            indices[size] = column + j
+            size += 1
+    return top, size
