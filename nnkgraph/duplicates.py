@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import SparseGram
 from nnkgraph.errors import InputError
 from nnkgraph.pairs import first_equal_rows
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, FloatArray, Graph, IndexArray
+    from nnkgraph.data import Candidates, Graph, IndexArray
 
 POLICIES = ("merge", "keep", "error")
 
@@ -20,7 +21,7 @@ POLICIES = ("merge", "keep", "error")
 class Rows:
     """The rows that are searched and solved."""
 
-    x: FloatArray
+    x: Any
     """(n, d): all rows, or the distinct ones where copies are merged."""
 
     first: IndexArray | None = None
@@ -42,15 +43,17 @@ class Rows:
         return self.first if self.origin is None else None
 
 
-def distinct_rows(x: FloatArray, policy: str, name: str) -> Rows:
+def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Rows:
     """Find identical rows and treat them as the policy says.
+
+    Where the matrix is ``square``, its columns are nodes as well and go with the rows.
 
     Raises
     ------
     InputError
         Where there are identical rows and the policy is ``error``.
     """
-    first = first_equal_rows(x)
+    first = _first_equal(x) if isinstance(x, SparseGram) else first_equal_rows(x)
     copies = np.flatnonzero(first != np.arange(len(x)))
     if not len(copies):
         return Rows(x)
@@ -62,7 +65,19 @@ def distinct_rows(x: FloatArray, policy: str, name: str) -> Rows:
     if policy == "keep":
         return Rows(x, first)
     origin = np.flatnonzero(first == np.arange(len(x)))
-    return Rows(x[origin], first, origin)
+    if isinstance(x, SparseGram):
+        return Rows(SparseGram.of(x.matrix()[origin][:, origin]), first, origin)
+    return Rows(x[np.ix_(origin, origin)] if square else x[origin], first, origin)
+
+
+def _first_equal(x: SparseGram) -> IndexArray:
+    """Return, for every row of a sparse matrix, the lowest row that equals it."""
+    known: dict[bytes, int] = {}
+    first = np.empty(len(x), np.int64)
+    for i in range(len(x)):
+        row = slice(x.indptr[i], x.indptr[i + 1])
+        first[i] = known.setdefault(x.indices[row].tobytes() + x.data[row].tobytes(), i)
+    return first
 
 
 def candidates_with_copies(candidates: Candidates, rows: Rows) -> Candidates:

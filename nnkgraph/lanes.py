@@ -3,7 +3,7 @@
 A compiler may only use vector instructions for a sum when it is allowed to reorder
 it, and then the result depends on what it chose. Here the order is written down
 instead: lane ``l`` adds up the features ``l, l + 16, l + 32, ...``, then the lanes are
-added pairwise. Every number that nnkgraph stores is derived from these two functions.
+added pairwise. Every number that nnkgraph stores is derived from these functions.
 """
 
 from __future__ import annotations
@@ -108,7 +108,14 @@ def _product(builder: Any, a: Any, b: Any) -> Any:
     return builder.fmul(a, b)
 
 
+def _size_of_difference(builder: Any, a: Any, b: Any) -> Any:
+    difference = builder.fsub(a, b)
+    below = builder.fcmp_ordered("<", difference, difference.type(None))
+    return builder.select(below, builder.fneg(difference), difference)
+
+
 _squares = _row_sum(_square_of_difference)
+_sizes = _row_sum(_size_of_difference)
 _products = _row_sum(_product)
 
 
@@ -124,3 +131,9 @@ def squared_distance(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
 def inner_product(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
     """Return the inner product of ``a[i]`` and ``b[j]`` in float64."""
     return _products(a, b)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def l1_distance(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    """Return the sum of absolute differences of ``a[i]`` and ``b[j]`` in float64."""
+    return _sizes(a, b)

@@ -1,6 +1,6 @@
 """Compiled loops over pairs of rows: what kernels and searches are made from.
 
-``base`` says what a pair's value is: ``"squared-distance"`` or ``"inner-product"``.
+``base`` says what a pair's value is: a name of ``BASES``.
 All functions write into arrays they are given and never depend on the block.
 """
 
@@ -11,17 +11,33 @@ from typing import Any
 import numpy as np
 
 from nnkgraph.compiled import compiled, frozen, inlined
-from nnkgraph.lanes import inner_product, squared_distance
+from nnkgraph.lanes import inner_product, l1_distance, squared_distance
 
-BASES = ("squared-distance", "inner-product")
+BASES = ("squared-distance", "inner-product", "absolute-product", "l1-distance", "gram")
+"""Values of two rows. For ``gram`` they stand in a matrix: row i, column j."""
+
+DISTANCES = {"squared-distance", "l1-distance"}
+"""Bases that say how far apart rows are; the others say how similar they are."""
 
 
 @inlined
 def pair_value(a: Any, i: int, b: Any, j: int, base: int) -> Any:
-    """Return the value of ``a[i]`` and ``b[j]``; ``base`` is a place in ``BASES``."""
+    """Return the value of ``a[i]`` and ``b[j]`` for the first two of ``BASES``."""
     if base == 1:
         return inner_product(a, i, b, j)
     return squared_distance(a, i, b, j)
+
+
+@inlined
+def any_value(a: Any, i: int, b: Any, j: int, base: int) -> Any:
+    """Return the value of ``a[i]`` and ``b[j]``, whatever the base."""
+    if base == 4:
+        return np.float64(a[i, j])
+    if base == 3:
+        return l1_distance(a, i, b, j)
+    if base == 2:
+        return abs(inner_product(a, i, b, j))
+    return pair_value(a, i, b, j, base)
 
 
 @compiled
@@ -31,7 +47,7 @@ def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
             if index[i, j] < 0:
                 out[i, j] = np.inf
             else:
-                out[i, j] = pair_value(queries, i, x, index[i, j], base)
+                out[i, j] = any_value(queries, i, x, index[i, j], base)
 
 
 def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
@@ -45,8 +61,8 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
         One row per line of ``index``, of the same dtype as ``x``.
     index : (b, m) array of int
         Candidates; -1 gives inf.
-    base : {"squared-distance", "inner-product"}
-        What is computed.
+    base : str
+        What is computed: a name of ``BASES``.
 
     Returns
     -------
@@ -54,6 +70,62 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
     """
     out = np.empty(index.shape)
     _cross(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
+    return out
+
+
+@compiled
+def _within(x: Any, index: Any, base: int, out: Any) -> None:
+    for q in range(index.shape[0]):
+        place = 0
+        for i in range(index.shape[1]):
+            for j in range(i + 1):
+                if index[q, i] < 0 or index[q, j] < 0:
+                    out[q, place] = 0.0
+                else:
+                    out[q, place] = any_value(x, index[q, i], x, index[q, j], base)
+                place += 1
+
+
+def within_values(x: Any, index: Any, base: str) -> Any:
+    """Return the value of every two candidates of a query, as packed triangles.
+
+    Returns
+    -------
+    (b, m(m+1)/2) array of float64
+        Lower triangles row by row, diagonals included; 0 where one is missing.
+    """
+    b, m = index.shape
+    out = np.empty((b, m * (m + 1) // 2))
+    _within(frozen(x), frozen(index), BASES.index(base), out)
+    return out
+
+
+@compiled
+def _within_differences(x: Any, queries: Any, index: Any, moved: Any, out: Any) -> None:
+    for q in range(index.shape[0]):
+        place = 0
+        for i in range(index.shape[1]):
+            for t in range(x.shape[1]):
+                moved[i, t] = 0.0
+                if index[q, i] >= 0:
+                    moved[i, t] = np.float64(x[index[q, i], t]) - queries[q, t]
+            for j in range(i + 1):
+                out[q, place] = inner_product(moved, i, moved, j)
+                place += 1
+
+
+def within_differences(x: Any, queries: Any, index: Any) -> Any:
+    """Return the inner products of candidates as seen from their query.
+
+    Returns
+    -------
+    (b, m(m+1)/2) array of float64
+        ``(x_i - q) . (x_j - q)`` as packed triangles; 0 where one is missing.
+    """
+    b, m = index.shape
+    out = np.empty((b, m * (m + 1) // 2))
+    moved = np.empty((m, x.shape[1]))
+    _within_differences(frozen(x), frozen(queries), frozen(index), moved, out)
     return out
 
 

@@ -51,6 +51,7 @@ def load(folder: str, name: str) -> Any:
 
 def create(folder: str, spec: str) -> Any:
     """Make a plug-in from ``name`` or ``name:key=value,key=value``."""
+    spec = full_spec(folder, spec)
     name, _, rest = spec.partition(":")
     cls = load(folder, name)
     what = f"{noun(folder)} {name!r}"
@@ -69,6 +70,14 @@ def create(folder: str, spec: str) -> Any:
     except TypeError as error:
         missing = [f.name for f in dataclasses.fields(cls) if _required(f)]
         raise ParameterError(f"{what} needs {', '.join(missing)}") from error
+
+
+def full_spec(folder: str, spec: str) -> str:
+    """Return a spec as it is, or ``module:function`` as the plug-in that takes it."""
+    name, colon, rest = spec.partition(":")
+    if folder != "kernels" or not colon or name in names(folder) or "=" in rest:
+        return spec
+    return f"function:path={spec}"
 
 
 def spec(plugin: Any) -> str:

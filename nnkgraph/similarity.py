@@ -7,8 +7,8 @@ from typing import Any
 from nnkgraph.compiled import compiled, inlined
 from nnkgraph.exponential import exponentials
 
-FORMS = ("affine", "exponential")
-"""With the coefficients a and c, and a pair's value v: a v + c, and exp(a v)."""
+FORMS = ("affine", "exponential", "power")
+"""With the coefficients a and c, and a pair's value v: a v + c, exp(a v), v ** a."""
 
 
 @inlined
@@ -23,8 +23,14 @@ def similarity_row(
     if form == 0:
         for t in range(stop):
             values[row, t] = a * values[row, t] + c
-    else:
+    elif form == 1:
         exponentials(values, row, stop, a)
+    else:  # by multiplication: pow may differ from one library to the next
+        for t in range(stop):
+            value, power = values[row, t], 1.0
+            for _ in range(int(a)):
+                power *= value
+            values[row, t] = power
 
 
 @compiled

@@ -18,7 +18,14 @@ from nnkgraph.formats._output import Outputs, is_special, is_stdout
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, Features, FloatArray, Graph, IndexArray
+    from nnkgraph.data import (
+        Answers,
+        Candidates,
+        Features,
+        FloatArray,
+        Graph,
+        IndexArray,
+    )
 
     AnyPath = str | os.PathLike[str]
     from nnkgraph.formats._format import Note
@@ -35,6 +42,7 @@ __all__ = [
     "read_features",
     "read_graph",
     "split_item",
+    "write_answers",
     "write_candidates",
     "write_file",
     "write_graph",
@@ -48,6 +56,7 @@ def read_features(
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
+    sparse: bool = False,
     note: Note = ignore,
 ) -> Features:
     """Read a feature matrix from ``FILE`` or ``FILE::ITEM``.
@@ -64,6 +73,8 @@ def read_features(
         The column of a text table with the row ids: its name, or its number from 0.
     delimiter
         What stands between the fields of a text table; by default, by suffix.
+    sparse
+        Whether a sparse matrix of similarities is welcome, for kernel precomputed.
     note
         Called with remarks for the user, one line each.
 
@@ -75,8 +86,8 @@ def read_features(
         For an unknown suffix or format.
     """
     plugin, source = reader("read_features", os.fspath(spec), format)
-    options = TextOptions(header, id_column, delimiter, note)
-    if plugin.binary and options != TextOptions(note=note):
+    options = TextOptions(header, id_column, delimiter, sparse, note)
+    if plugin.binary and (header, id_column, delimiter) != (None, None, None):
         raise ParameterError(
             f"{source.name}: a header, an id column and a delimiter can be named for "
             "text tables only"
@@ -152,6 +163,23 @@ def write_candidates(
     with Outputs(target) as outputs:
         stream = outputs.open(target)
         plugin.write_candidates(stream, candidates, provenance)
+        stream.flush()
+
+
+def write_answers(
+    path: AnyPath,
+    answers: Answers,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Write neighborhoods of queries, whole or not at all."""
+    target = os.fspath(path)
+    plugin, suffix = choose("write_answers", target, format)
+    place = Target(show(target), suffix)
+    plugin.check_ids([*(answers.ids or ()), *(answers.query_ids or ())], place)
+    with Outputs(target) as outputs:
+        stream = outputs.open(target)
+        plugin.write_answers(stream, answers, place)
         stream.flush()
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import SparseGram
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrays import REAL, index_dtype
 from nnkgraph.formats._memory import check_fits
@@ -75,6 +76,37 @@ def from_edges(
 
 def from_sparse(archive: Archive) -> csr_array:
     """Build an adjacency matrix from what ``scipy.sparse.save_npz`` wrote."""
+    n, rows, cols, data = _sparse_parts(archive)
+    return from_edges(
+        n,
+        rows,
+        cols,
+        data,
+        directed=True,
+        name=archive.name,
+        where=lambda edge: f"entry {edge}",
+    )
+
+
+def gram_from_sparse(archive: Archive) -> SparseGram:
+    """Build a matrix of similarities from what ``scipy.sparse.save_npz`` wrote."""
+    from scipy.sparse import coo_array
+
+    n, rows, cols, data = _sparse_parts(archive)
+    wrong = (rows < 0) | (rows >= n) | (cols < 0) | (cols >= n) | ~np.isfinite(data)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{archive.name}: entry {at} (row {rows[at]}, column {cols[at]}, value "
+            f"{data[at]:g}) is no finite similarity of {n} rows"
+        )
+    return SparseGram.of(coo_array((data, (rows, cols)), (n, n)))
+
+
+def _sparse_parts(
+    archive: Archive,
+) -> tuple[int, IntArray, IntArray, NDArray[np.float64]]:
+    """Return the size, rows, columns and values of a sparse matrix."""
     name = archive.name
     if "format" not in archive or "shape" not in archive:
         raise InputError(f"{name}: not a sparse matrix as scipy.sparse.save_npz writes")
@@ -98,15 +130,7 @@ def from_sparse(archive: Archive) -> csr_array:
             rows, cols = cols, rows
     if not len(rows) == len(cols) == len(data):
         raise InputError(f"{name}: the parts of the sparse matrix differ in length")
-    return from_edges(
-        n,
-        rows,
-        cols,
-        data.astype(np.float64),
-        directed=True,
-        name=name,
-        where=lambda edge: f"entry {edge}",
-    )
+    return n, rows, cols, data.astype(np.float64)
 
 
 def is_symmetric(a: csr_array) -> bool:
@@ -161,7 +185,7 @@ def _square(archive: Archive) -> int:
     n, m = archive.read("shape").tolist()
     if n != m:
         raise InputError(
-            f"{archive.name}: a graph's matrix is square, this is {n} x {m}"
+            f"{archive.name}: the matrix has to be square; this one is {n} x {m}"
         )
     check_nodes(n, archive.name)
     return int(n)

@@ -24,7 +24,7 @@ def check_output(
     format: str | None = None,  # noqa: A002 - the name of the option
     no_clobber: bool = False,
     inputs: Iterable[str] = (),
-    kind: Literal["graph", "candidates"] = "graph",
+    kind: Literal["graph", "candidates", "answers"] = "graph",
 ) -> None:
     """Check before any computing that an output can be written.
 

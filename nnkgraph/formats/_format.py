@@ -11,7 +11,14 @@ from nnkgraph.formats._source import show
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nnkgraph.data import Candidates, Features, FloatArray, Graph, IndexArray
+    from nnkgraph.data import (
+        Answers,
+        Candidates,
+        Features,
+        FloatArray,
+        Graph,
+        IndexArray,
+    )
     from nnkgraph.formats._source import Source
 
     Note = Callable[[str], None]
@@ -33,6 +40,9 @@ class TextOptions:
 
     delimiter: str | None = None
     """What stands between two fields; None decides by suffix."""
+
+    sparse: bool = False
+    """Whether a sparse matrix of similarities may come in place of features."""
 
     note: Note = ignore
     """Called with each remark for the user, one line each."""
@@ -108,6 +118,12 @@ class Format:
     ) -> None:
         """Write neighbors and distances to an open file."""
         raise self._unable("write_candidates")
+
+    def write_answers(
+        self, stream: BinaryIO, answers: Answers, target: Target, /
+    ) -> None:
+        """Write neighborhoods of queries to an open file."""
+        raise self._unable("write_answers")
 
     def _unable(self, role: str) -> ParameterError:
         """Return the error for a role that the format does not have."""

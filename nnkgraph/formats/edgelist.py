@@ -15,7 +15,7 @@ from nnkgraph.formats._text import open_text, write_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nnkgraph.data import Graph
+    from nnkgraph.data import Answers, Graph
     from nnkgraph.formats._format import Extras, Note, Target
     from nnkgraph.formats._source import Source
 
@@ -52,7 +52,7 @@ class EdgeList(Format):
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write each undirected edge once, from the node that comes first."""
         sep = _SEPARATORS[target.suffix.removesuffix(".gz")]
-        names = _names(graph, sep)
+        names = _names(graph.ids, graph.nodes, sep)
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write("".join(f"# {line}\n" for line in fact_lines(graph)))
             write(f"# source{sep}target{sep}weight\n")
@@ -64,6 +64,27 @@ class EdgeList(Format):
                     )
                 )
 
+    def write_answers(
+        self, stream: BinaryIO, answers: Answers, target: Target, /
+    ) -> None:
+        """Write a line per neighbor; a query without any has one line as well."""
+        sep = _SEPARATORS[target.suffix.removesuffix(".gz")]
+        a = answers.weights
+        queries = _names(answers.query_ids, a.shape[0], sep)
+        rows = _names(answers.ids, a.shape[1], sep)
+        errors = None if answers.errors is None else answers.errors.tolist()
+        head = sep.join(["query", "neighbor", "weight", "error"][: 4 if errors else 3])
+        with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
+            write(f"# {head}\n")
+            for i, query in enumerate(queries):
+                end = f"{sep}{errors[i]!r}\n" if errors else "\n"
+                span = slice(a.indptr[i], a.indptr[i + 1])
+                pairs = zip(
+                    a.indices[span].tolist(), a.data[span].tolist(), strict=True
+                )
+                lines = [f"{query}{sep}{rows[j]}{sep}{w!r}{end}" for j, w in pairs]
+                write("".join(lines) or f"{query}{sep}{sep}0{end}")
+
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read our own edge lists and those of other programs."""
         sep = _SEPARATORS[source.suffix.removesuffix(".gz")]
@@ -73,15 +94,15 @@ class EdgeList(Format):
             return read_edges(text, sep, source.name, extras, note)
 
 
-def _names(graph: Graph, sep: str) -> Sequence[str]:
+def _names(ids: Sequence[str] | None, count: int, sep: str) -> Sequence[str]:
     """Return what nodes are called in the file."""
-    if graph.ids is None:
-        return [str(node) for node in range(graph.nodes)]
+    if ids is None:
+        return [str(node) for node in range(count)]
     if sep != ",":
-        return graph.ids
+        return ids
     return [
         '"' + one.replace('"', '""') + '"' if _NEEDS_QUOTES.search(one) else one
-        for one in graph.ids
+        for one in ids
     ]
 
 

@@ -9,7 +9,11 @@ import numpy as np
 
 from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError
-from nnkgraph.formats._adjacency import from_sparse, is_symmetric
+from nnkgraph.formats._adjacency import (
+    from_sparse,
+    gram_from_sparse,
+    is_symmetric,
+)
 from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, index_dtype
 from nnkgraph.formats._extras import (
     checked,
@@ -21,7 +25,9 @@ from nnkgraph.formats._source import show
 from nnkgraph.formats._zip import Archive, open_archive, write_archive
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, FloatArray, IndexArray
+    from scipy.sparse import csr_array
+
+    from nnkgraph.data import Answers, Candidates, FloatArray, IndexArray
     from nnkgraph.formats._format import Note, Target, TextOptions
     from nnkgraph.formats._source import Source
 
@@ -37,6 +43,9 @@ class Npz(Format):
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the one that the item names."""
         with open_archive(source) as archive:
+            if options.sparse and _is_sparse(archive):
+                gram: Any = gram_from_sparse(archive)
+                return Features(gram, None, source.name, str(gram.dtype))
             key = _pick(archive, source)
             x = archive.read(key)
             ids = None
@@ -71,20 +80,23 @@ class Npz(Format):
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
         del target
-        a = graph.adjacency
-        dtype = index_dtype(graph.nodes, a.nnz)
-        members: dict[str, Any] = {
-            "format": np.array(b"csr"),
-            "shape": np.array(a.shape, np.int64),
-            "data": a.data.astype(np.float64, copy=False),
-            "indices": a.indices.astype(dtype, copy=False),
-            "indptr": a.indptr.astype(dtype, copy=False),
-            "_is_array": np.array(True),
-        }
+        members = _sparse_members(graph.adjacency)
         extras = Extras(graph.ids, graph.errors, graph.candidates)
         members |= extra_members(extras)
         members["directed"] = np.array(graph.directed)
         members["provenance"] = np.array(provenance_text(graph.provenance))
+        write_archive(stream, members)
+
+    def write_answers(
+        self, stream: BinaryIO, answers: Answers, target: Target, /
+    ) -> None:
+        """Write so that ``scipy.sparse.load_npz`` gives queries x rows."""
+        del target
+        members = _sparse_members(answers.weights)
+        members |= extra_members(Extras(answers.ids, answers.errors))
+        if answers.query_ids is not None:
+            members["query_ids"] = np.array(answers.query_ids, dtype=np.str_)
+        members["provenance"] = np.array(provenance_text(answers.provenance))
         write_archive(stream, members)
 
     def read_candidates(
@@ -112,6 +124,19 @@ class Npz(Format):
         write_archive(stream, members)
 
 
+def _sparse_members(a: csr_array) -> dict[str, Any]:
+    """Return a matrix as ``scipy.sparse.save_npz`` would write it."""
+    dtype = index_dtype(max(a.shape), a.nnz)
+    return {
+        "format": np.array(b"csr"),
+        "shape": np.array(a.shape, np.int64),
+        "data": a.data.astype(np.float64, copy=False),
+        "indices": a.indices.astype(dtype, copy=False),
+        "indptr": a.indptr.astype(dtype, copy=False),
+        "_is_array": np.array(True),
+    }
+
+
 def extra_members(extras: Extras) -> dict[str, Any]:
     """Return what a graph carries besides its edges as arrays to be written."""
     members: dict[str, Any] = {}
@@ -135,9 +160,10 @@ def read_extras(archive: Archive) -> Extras:
 
 def _pick(archive: Archive, source: Source) -> str:
     """Return the name of the array with the features."""
-    if "format" in archive and archive.headers.keys() & {"indptr", "row", "offsets"}:
+    if _is_sparse(archive):
         raise InputError(
-            f"{source.name}: holds a sparse matrix, not features; save a dense array"
+            f"{source.name}: holds a sparse matrix, not features; save a dense array "
+            "(or is it one of similarities, for kernel precomputed?)"
         )
     if source.item is not None:
         _require(archive, source.item)
@@ -157,6 +183,11 @@ def _pick(archive: Archive, source: Source) -> str:
         f"{source.name}: there are several matrices inside; name one as "
         f"FILE::{show(matrices[0])}: {_contents(archive)}"
     )
+
+
+def _is_sparse(archive: Archive) -> bool:
+    keys = archive.headers.keys()
+    return "format" in archive and bool(keys & {"indptr", "row", "offsets"})
 
 
 def _require(archive: Archive, key: str) -> None:

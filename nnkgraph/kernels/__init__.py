@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
+
+from nnkgraph.kernel import Kernel
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray
 
+__all__ = ["Kernel", "Plain"]
 
-class Kernel(Protocol):
-    """A positive-definite similarity, written as a map of one number per pair."""
 
-    base: ClassVar[str]
-    """The number: ``"squared-distance"`` or ``"inner-product"`` of two rows.
+class Plain:
+    """What most kernels share: candidates by their base, rows as they are, no sigma."""
 
-    It also says how candidates are searched: nearest first, or largest product first.
-    """
+    @property
+    def nearness(self) -> str:
+        """Return the base."""
+        base: str = self.base  # type: ignore[attr-defined]
+        return base
 
-    ridge: ClassVar[float]
-    """Share of the largest diagonal entry added to local matrices: above zero only
-    for kernels of finite rank, whose solutions would not be unique otherwise."""
+    def prepare(self, x: Any, _name: str, /) -> Any:
+        """Return the rows as they are."""
+        return x
 
-    form: ClassVar[str]
-    """How a similarity follows from that number: a name of ``similarity.FORMS``."""
+    def fit(self, _candidates: Candidates, /) -> Any:
+        """Return itself: there is nothing to fit."""
+        return self
 
-    def prepare(self, x: FloatArray, name: str, /) -> FloatArray:
-        """Return the rows as this kernel sees them, for instance with unit length."""
-        ...
+    def bandwidth(self, _candidates: Candidates, /) -> float | None:
+        """Return None: there is no bandwidth."""
+        return None
 
-    def fit(self, candidates: Candidates, /) -> Kernel:
-        """Return the kernel with its open parameters taken from the candidates."""
-        ...
-
-    def bandwidth(self, candidates: Candidates, /) -> float | None:
-        """Return the (mean) bandwidth that was used, where there is one."""
-        ...
-
-    def coefficients(self, distance: FloatArray, /) -> FloatArray:
-        """Return the (b, 2) coefficients of the form for a block of nodes.
-
-        Parameters
-        ----------
-        distance : (b, m) array
-            The nodes' distances to their candidates, for local bandwidths.
-        """
-        ...
+    def coefficients(self, _distance: FloatArray, /) -> FloatArray:
+        """Refuse: a kernel without a form has none."""
+        raise NotImplementedError

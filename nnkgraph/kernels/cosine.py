@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from nnkgraph.kernels import Plain
 from nnkgraph.scaling import unit_rows
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, FloatArray
+    from nnkgraph.data import FloatArray
     from nnkgraph.kernels import Kernel
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(Plain):
     """(1 + cos(x, y)) / 2, between 0 and 1; candidates are searched by angle."""
 
     # For rows u, v of unit length |u - v|^2 = 2 - 2 cos: the kernel is a map of the
@@ -24,17 +25,9 @@ class Cosine:
     ridge: ClassVar[float] = 0.0
     form: ClassVar[str] = "affine"
 
-    def prepare(self, x: FloatArray, name: str, /) -> FloatArray:
+    def prepare(self, x: Any, name: str, /) -> Any:
         """Scale all rows to unit length."""
         return unit_rows(x, name)
-
-    def fit(self, _candidates: Candidates, /) -> Self:
-        """Return itself: there is nothing to fit."""
-        return self
-
-    def bandwidth(self, _candidates: Candidates, /) -> None:
-        """Return None: there is no bandwidth."""
-        return
 
     def coefficients(self, distance: FloatArray, /) -> FloatArray:
         """Return what turns a squared distance of unit rows into a similarity."""

@@ -1,0 +1,33 @@
+"""Rows that workers can open, whether they are an array or a sparse matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nnkgraph.data import SparseGram
+
+if TYPE_CHECKING:
+    from nnkgraph.executors import Pool, Shared
+
+
+@dataclass(frozen=True)
+class SharedGram:
+    """A sparse matrix of similarities: small to send, mapped where it is opened."""
+
+    indptr: Shared
+    indices: Shared
+    data: Shared
+
+    def open(self) -> SparseGram:
+        """Return the matrix."""
+        return SparseGram(self.indptr.open(), self.indices.open(), self.data.open())
+
+
+def share_rows(pool: Pool, x: Any) -> Shared | SharedGram:
+    """Return a handle under which every worker can open the rows."""
+    if isinstance(x, SparseGram):
+        return SharedGram(
+            pool.share(x.indptr), pool.share(x.indices), pool.share(x.data)
+        )
+    return pool.share(x)
