@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 class Wanted:
     """What is searched: the k best candidates of every row, never itself.
 
-    Best means the smallest squared distance or the largest inner product, summed in
+    Best means the smallest distance or the largest product or similarity, summed in
     float64 in the order of :mod:`nnkgraph.lanes`; ties go to the lower row number.
     """
 
-    x: FloatArray
+    x: Any
     """(n, d) the rows as the kernel sees them."""
 
     k: int
     """How many, below n."""
 
     base: str
-    """``"squared-distance"`` or ``"inner-product"``."""
+    """A name of ``pairs.BASES``, or ``"similarity"``."""
 
     pool: Pool
     """Where blocks may be computed."""
@@ -51,6 +51,9 @@ class Wanted:
 
     on_rows: Callable[[int], object] = lambda _: None
     """Hears how many rows were just done."""
+
+    similarity: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    """What says how similar two sets of rows are, where no base does."""
 
 
 class Search(Protocol):
@@ -100,7 +103,7 @@ def ranked(
     """
     index = np.ascontiguousarray(index)
     score = pairs.cross_values(x, queries, index, base)
-    if base == "inner-product":
+    if base not in pairs.DISTANCES:
         score[index >= 0] *= -1.0
     if index.shape[1] <= _NARROW:
         ordered = index.copy()

@@ -8,7 +8,7 @@ a bound that holds whatever the order of the additions was.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,10 +31,14 @@ class Part:
     """What a block of queries needs; small, because it travels to the workers."""
 
     x: Shared
+    points: Shared
+    """The rows that ask: x itself, or new points."""
     center: Shared
     exponent: int
     data: Shared
     """The rows as float32, centered and scaled."""
+    asked: Shared
+    """The rows that ask as float32, centered and scaled."""
     offset: Shared
     """What a row adds to its products with queries: see `_terms`."""
     own: Shared
@@ -42,6 +46,8 @@ class Part:
     longest: float
     base: str
     k: int
+    new: bool = False
+    """Whether new points ask, so that there is no row to pass over."""
 
 
 def prepare(wanted: Wanted, pool: Pool | None) -> Part:
@@ -68,16 +74,40 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
         )
         start = stop
     share = pool.share if pool else Here
+    shared_x, shared_data = share(x), share(data)
     return Part(
-        share(x),
+        shared_x,
+        shared_x,
         share(center),
         exponent,
-        share(data),
+        shared_data,
+        shared_data,
         share(offset),
         share(own),
         longest,
         wanted.base,
         wanted.k,
+    )
+
+
+def asked_by(part: Part, points: FloatArray, pool: Pool) -> Part:
+    """Return the same rows, with new points that ask about them."""
+    asked = np.empty(points.shape, np.float32)
+    own, start = np.empty(len(points)), 0
+    center, scale = part.center.open(), 2.0**-part.exponent
+    for rows in _row_blocks(points):
+        stop = start + len(rows)
+        asked[start:stop] = (rows - center) * scale
+        own[start:stop] = _terms(
+            asked[start:stop], part.base, part.longest, part.exponent
+        )[1]
+        start = stop
+    return replace(
+        part,
+        points=pool.share(points),
+        asked=pool.share(asked),
+        own=pool.share(own),
+        new=True,
     )
 
 
@@ -147,9 +177,9 @@ def products_of(
     n = len(x)
     data, offset = part.data.open(), part.offset.open()
     if dtype is np.float32:
-        queries, own = data[rows], part.own.open()[rows]
+        queries, own = part.asked.open()[rows], part.own.open()[rows]
     else:
-        queries = (x[rows] - center) * scale
+        queries = (part.points.open()[rows] - center) * scale
         own = _terms(queries, part.base, part.longest, part.exponent)[1]
     queries *= dtype(factor_of(part.base))
     buffer = np.empty(len(rows) * min(n, COLUMNS), dtype)

@@ -57,15 +57,15 @@ class Reservoirs:
         return value, index, filled, limit
 
 
-def kept(n: int, k: int) -> tuple[int, int]:
-    """Return how many values a reservoir must keep, and the room it needs."""
-    keep = min(n - 1, k + max(8, k // 4))
+def kept(most: int, k: int) -> tuple[int, int]:
+    """Return how many of ``most`` values a reservoir must keep, and its room."""
+    keep = min(most, k + max(8, k // 4))
     return keep, keep + max(keep, 2 * WIDTH)
 
 
 def empty_reservoirs(pool: Pool, n: int, k: int) -> Reservoirs:
     """Return reservoirs of all rows that every worker can write."""
-    keep, room = kept(n, k)
+    keep, room = kept(n - 1, k)
     filled = pool.output((n,), np.int64)
     limit = pool.output((n,), np.float32)
     filled.open()[:] = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nnkgraph import registry
+from nnkgraph.pairs import DISTANCES
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates
@@ -36,12 +37,13 @@ def choose(n: int, d: int, k: int, base: str) -> tuple[str, str]:
     Neither the number of processors nor the values play a part, so that they cannot
     change the graph.
     """
-    if base != "squared-distance":
-        return "exact", "only it ranks inner products"
+    if base not in DISTANCES:
+        return "exact", "only it ranks by similarity"
+    by_products = base == "squared-distance"
     seconds = {
-        "exact": exact_seconds(n, d),
+        "exact": exact_seconds(n, d) if by_products else direct_seconds(n, d),
         "kdtree": kdtree_seconds(n, d),
-        "pynndescent": pynndescent_seconds(n, d, k),
+        "pynndescent": pynndescent_seconds(n, d, k) + (0.0 if by_products else 40.0),
     }
     best = min(("exact", "kdtree"), key=lambda name: seconds[name])
     if seconds[best] <= _WORTH_IT * seconds["pynndescent"]:
@@ -54,6 +56,11 @@ def choose(n: int, d: int, k: int, base: str) -> tuple[str, str]:
 def exact_seconds(n: int, d: int) -> float:
     """Return what comparing all pairs takes, by matrix products."""
     return 5.6e-6 * n + n * n * (1.45e-10 + 7.5e-12 * d)
+
+
+def direct_seconds(n: int, d: int) -> float:
+    """Return what looking at all pairs takes, one by one."""
+    return n * n * (1.5e-9 + 6e-11 * d)
 
 
 def kdtree_seconds(n: int, d: int) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph import blocks
 from nnkgraph.compiled import frozen
-from nnkgraph.data import Candidates
+from nnkgraph.data import Candidates, SparseGram
 from nnkgraph.search import distance_of, index_dtype, ranked
-from nnkgraph.search._bounds import Part, prepare, products_of
+from nnkgraph.search._bounds import Part, asked_by, prepare, products_of
+from nnkgraph.search._direct import GRAIN, direct_part, select, select_block
 from nnkgraph.search._mutual import Reservoirs, empty_reservoirs, fill, kept
 from nnkgraph.search._reservoir import settle
 from nnkgraph.search._scan import scan
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _PRODUCTS = 0.9
 """The share of the time that products take, of what is reported as progress."""
 
+_MULTIPLIED = {"squared-distance", "inner-product"}
+"""Bases whose bounds come from matrix products; others are valued pair by pair."""
+
 _THOROUGH = 64
 """Undecided queries that are looked at again at once."""
 
@@ -37,10 +41,15 @@ class Exact:
     """The k best by definition: float32 products preselect, float64 decides."""
 
     def find(self, wanted: Wanted, /) -> Candidates:
-        """Search all rows, pairs of groups of rows at a time on the pool."""
+        """Search all rows."""
+        if wanted.base in _MULTIPLIED:
+            return self._find_by_products(wanted)
+        part = direct_part(wanted)
+        return _run(wanted, select_block, part, len(wanted.x), wanted.on_rows)
+
+    def _find_by_products(self, wanted: Wanted) -> Candidates:
+        """Multiply pairs of groups of rows on the pool, then decide block by block."""
         n, k, pool = len(wanted.x), wanted.k, wanted.pool
-        index = pool.output((n, k), index_dtype(n))
-        distance = pool.output((n, k), np.float64)
         part = prepare(wanted, pool)
         progress = _Progress(n, wanted.on_rows)
         function: Any = _settle_block
@@ -60,20 +69,46 @@ class Exact:
             pool.revive()
             function, arguments = _search_block, part
         left = 1.0 - progress.done / n
-        blocks.run(
-            pool,
-            function,
-            arguments,
-            (index, distance),
-            rows=n,
-            block=wanted.block,
-            on_rows=lambda rows: progress.add(rows * left),
+        return _run(
+            wanted, function, arguments, n, lambda rows: progress.add(rows * left)
         )
-        return Candidates(index.open(), distance.open())
+
+
+def _run(
+    wanted: Wanted,
+    function: Any,
+    arguments: Any,
+    n: int,
+    on_rows: Callable[[int], object],
+) -> Candidates:
+    """Collect index and score of n rows, block by block on the pool."""
+    pool, k = wanted.pool, wanted.k
+    index = pool.output((n, k), index_dtype(len(wanted.x)))
+    score = pool.output((n, k), np.float64)
+    block = max(GRAIN, wanted.block // GRAIN * GRAIN)
+    outputs = index, score
+    blocks.run(pool, function, arguments, outputs, rows=n, block=block, on_rows=on_rows)
+    return Candidates(index.open(), distance_of(score.open(), wanted.base))
+
+
+def nearest_to(wanted: Wanted, points: FloatArray) -> Candidates:
+    """Return the k best rows for every one of some new points."""
+    pool = wanted.pool
+    if wanted.base in _MULTIPLIED:
+        part: Any = asked_by(prepare(wanted, pool), points, pool)
+        function: Any = _search_block
+    else:
+        part = replace(direct_part(wanted), points=pool.share(points))
+        function = select_block
+    return _run(wanted, function, part, len(points), wanted.on_rows)
 
 
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:
     """Return the exact candidates of some rows only."""
+    if wanted.base not in _MULTIPLIED:
+        x = wanted.x
+        queries = None if isinstance(x, SparseGram) else x[rows]
+        return select(direct_part(wanted), queries, rows)[0]
     part = prepare(wanted, None)
     found = [
         _search_rows(part, rows[start : start + wanted.block])[0]
@@ -114,13 +149,11 @@ def _settle_block(
     settle(value, index, filled, limit, reservoirs.keep)
     rows, own = np.arange(start, stop), part.own.open()[start:stop]
     judged = _judge(part, rows, index[:, : reservoirs.keep], limit, own)
-    index, score = _decide(part, rows, *judged)
-    return index, distance_of(score, part.base)
+    return _decide(part, rows, *judged)
 
 
 def _search_block(part: Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
-    index, score = _search_rows(part, np.arange(start, stop))
-    return index, distance_of(score, part.base)
+    return _search_rows(part, np.arange(start, stop))
 
 
 def _search_rows(part: Part, rows: IndexArray) -> tuple[IndexArray, FloatArray]:
@@ -155,14 +188,15 @@ def _preselect(
 ) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
     """Return k candidates and their scores, and whether they are proven the best."""
     n, b = len(part.data.open()), len(rows)
-    keep, room = kept(n, part.k)
+    keep, room = kept(n - (not part.new), part.k)
     value = np.empty((b, room), dtype)
     index = np.empty((b, room), index_dtype(n))
     filled, limit = np.zeros(b, np.int64), np.full(b, np.inf, dtype)
     own: FloatArray = np.zeros(b)
+    passed = np.full(b, -1) if part.new else rows
     for block in products_of(part, rows, dtype):
         seen = block.product, frozen(block.offset), block.column
-        scan(*seen, rows, value, index, filled, limit, keep)
+        scan(*seen, passed, value, index, filled, limit, keep)
         own = block.own
     settle(value, index, filled, limit, keep)
     return _judge(part, rows, index[:, :keep], limit, own)
@@ -177,7 +211,7 @@ def _judge(
 ) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
     """Order what was preselected; return the k best and whether they are proven."""
     x, k = part.x.open(), part.k
-    index, score = ranked(x, x[rows], index, part.base)
+    index, score = ranked(x, part.points.open()[rows], index, part.base)
     # All others score at least this. Where that is not above the k-th score found,
     # there may be better ones, or ties with a lower row number.
     bound = (limit.astype(np.float64) + own) * 4.0**part.exponent
@@ -197,15 +231,16 @@ def _search_thoroughly(
         found[0].append(query)
         found[1].append(near + block.column)
     query, near = np.concatenate(found[0]), np.concatenate(found[1])
-    others = near != rows[query]
-    query, near = query[others], near[others]
+    if not part.new:
+        others = near != rows[query]
+        query, near = query[others], near[others]
     order = np.argsort(query, kind="stable")
     query, near = query[order], near[order]
     count = np.bincount(query, minlength=len(rows))
     place = np.arange(len(query)) - np.repeat(np.cumsum(count) - count, count)
     index = np.full((len(rows), count.max()), -1, index_dtype(len(x)))
     index[query, place] = near
-    index, values = ranked(x, x[rows], index, part.base)
+    index, values = ranked(x, part.points.open()[rows], index, part.base)
     return index[:, : part.k], values[:, : part.k]
 
 

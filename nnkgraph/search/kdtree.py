@@ -9,6 +9,7 @@ import numpy as np
 
 from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
+from nnkgraph.pairs import DISTANCES
 from nnkgraph.search import distance_of, index_dtype, ranked
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ class Kdtree:
         """Search all rows with as many threads as the pool grants."""
         from scipy.spatial import cKDTree
 
-        if wanted.base != "squared-distance":
+        if wanted.base not in DISTANCES:
             raise ParameterError(
-                "search 'kdtree' finds nearest rows only; a kernel of inner products "
+                "search 'kdtree' finds nearest rows only; a kernel without distances "
                 "needs search 'exact'"
             )
         n, k = len(wanted.x), wanted.k
@@ -64,16 +65,18 @@ def _search_rows(
     """
     x, k, n = wanted.x, wanted.k, len(wanted.x)
     asked = min(n, asked)
-    answer = tree.query(x[rows], asked, workers=wanted.pool.threads)
+    squared = wanted.base == "squared-distance"
+    p = 2.0 if squared else 1.0
+    answer = tree.query(x[rows], asked, p=p, workers=wanted.pool.threads)
     near = np.asarray(answer[1]).astype(index_dtype(n))
     near[near == rows[:, np.newaxis]] = -1
     best, value = ranked(x, x[rows], near, wanted.base)
     index[rows], score[rows] = best[:, :k], value[:, :k]
     if asked == n:
         return
-    # The tree adds squares up in an order of its own.
+    # The tree adds up in an order of its own.
     slack = 1.0 - 4.0 * (x.shape[1] + 8) * 2.0**-53
-    bound = np.asarray(answer[0])[:, -1] ** 2 * slack
+    bound = np.asarray(answer[0])[:, -1] ** (2 if squared else 1) * slack
     open_ = rows[~(value[:, k - 1] < bound)]
     more = 2 * asked + 8
     some = max(1, _ANSWERS // min(n, more))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph import formats
-from nnkgraph.data import Candidates
+from nnkgraph.data import Candidates, SparseGram
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.pairs import cross_values
 from nnkgraph.search import distance_of, index_dtype, ranked_blocks
@@ -30,6 +30,11 @@ class Precomputed:
         """Read, check, and rank by distances of our own."""
         if not self.path:
             raise ParameterError("search 'precomputed' needs path=FILE")
+        if wanted.base == "similarity" or isinstance(wanted.x, SparseGram):
+            raise ParameterError(
+                "search 'precomputed' ranks by features: it works neither with a "
+                "kernel function nor with a sparse matrix of similarities"
+            )
         index, given = formats.read_candidates(self.path)
         notes = []
         index = self._checked(index, wanted)
@@ -44,7 +49,7 @@ class Precomputed:
         if given is not None:
             notes += self._compared(index, given, wanted)
         own = np.arange(len(wanted.x))[:, np.newaxis]
-        index = _without_repeats(np.where(index == own, -1, index))
+        index = without_repeats(np.where(index == own, -1, index))
         index, score = ranked_blocks(wanted, index)
         index, score = index[:, : wanted.k], score[:, : wanted.k]
         wanted.on_rows(len(index))
@@ -117,7 +122,7 @@ def _without_copies(
     return renamed.astype(index.dtype)
 
 
-def _without_repeats(index: IndexArray) -> IndexArray:
+def without_repeats(index: IndexArray) -> IndexArray:
     """Put -1 in place of candidates that a row has twice."""
     order = np.argsort(index, axis=1, kind="stable")
     ordered = np.take_along_axis(index, order, axis=1)

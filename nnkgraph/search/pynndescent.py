@@ -11,6 +11,7 @@ import numpy as np
 from nnkgraph import registry
 from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
+from nnkgraph.pairs import DISTANCES
 from nnkgraph.resources import granted_cpus
 from nnkgraph.search import distance_of, index_dtype, ranked, ranked_blocks
 from nnkgraph.search._bounds import scale_exponent
@@ -21,6 +22,9 @@ from nnkgraph.search.exact import estimated_recall, nearest
 if TYPE_CHECKING:
     from nnkgraph.data import IndexArray
     from nnkgraph.search import Search, Wanted
+
+
+_METRICS = {"squared-distance": "euclidean", "l1-distance": "manhattan"}
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,10 @@ class Pynndescent:
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search, mend what is missing, add what the other side saw, rank exactly."""
-        if wanted.base != "squared-distance":
+        if wanted.base not in DISTANCES:
             raise ParameterError(
-                "search 'pynndescent' finds nearest rows only; a kernel of inner "
-                "products needs search 'exact'"
+                "search 'pynndescent' finds nearest rows only; a kernel without "
+                "distances needs search 'exact'"
             )
         resolved = dataclasses.replace(self, threads=self.threads or granted_cpus())
         x, k, n = wanted.x, wanted.k, len(wanted.x)
@@ -82,6 +86,7 @@ class Pynndescent:
             index, _ = pynndescent.NNDescent(
                 ((wanted.x - center) * scale).astype(np.float32),
                 n_neighbors=wanted.k + 1,
+                metric=_METRICS[wanted.base],
                 n_trees=self.n_trees or None,
                 n_iters=self.n_iters or None,
                 n_jobs=self.threads,
