@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nnkgraph import blocks
-from nnkgraph.data import Neighborhoods
-from nnkgraph.methods import Problem
+from nnkgraph.data import Neighborhoods, SparseGram
+from nnkgraph.problem import Problem
+from nnkgraph.shared_rows import share_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from nnkgraph.data import Candidates, FloatArray, IndexArray
     from nnkgraph.executors import Pool, Shared
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
+    from nnkgraph.shared_rows import SharedGram
 
 
 _BLOCK_SECONDS = 0.1
@@ -28,7 +31,8 @@ _BLOCK_SECONDS = 0.1
 class _Task:
     """What every block needs; small, because it travels to the workers."""
 
-    x: Shared
+    x: Shared | SharedGram
+    points: Shared | None
     index: Shared
     distance: Shared
     first: Shared | None
@@ -38,12 +42,14 @@ class _Task:
 
 def solve(
     pool: Pool,
-    x: FloatArray,
+    x: Any,
     candidates: Candidates,
     *,
     kernel: Kernel,
     method: Method,
     first: IndexArray | None = None,
+    points: FloatArray | None = None,
+    k: int = 0,
     block: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
 ) -> Neighborhoods:
@@ -61,15 +67,34 @@ def solve(
         A fitted kernel and the method.
     first : (n,) array of int, optional
         The lowest row with the same values, where there may be identical rows.
+    points : (n, d) array, optional
+        New points whose candidates these are; by default the rows themselves.
+    k : int
+        Neighbors that were asked for, where a method looks at more candidates.
     block : int
         Rows that are sent to a worker at once, 0 for what suits their number; the
         result does not depend on it.
     on_rows : callable
         Hears how many rows were just done.
     """
+    if not method.local:
+        every = np.arange(len(x))
+        return method.weigh(
+            Problem(
+                x,
+                x,
+                candidates.index,
+                candidates.distance,
+                kernel,
+                every,
+                k=k,
+                on_step=on_rows,
+            )
+        )
     n, m = candidates.index.shape
     task = _Task(
-        pool.share(x),
+        share_rows(pool, x),
+        None if points is None else pool.share(points),
         pool.share(candidates.index),
         pool.share(candidates.distance),
         None if first is None else pool.share(first),
@@ -78,7 +103,7 @@ def solve(
     )
     weights = pool.output((n, m), np.float64)
     errors = pool.output((n,), np.float64) if method.has_error else None
-    certificate = pool.output((n,), np.float64) if method.has_error else None
+    certificate = pool.output((n,), np.float64) if method.has_certificate else None
     blocks.run(
         pool,
         _weigh_block,
@@ -112,7 +137,12 @@ def _weigh_block(
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
     x, rows = task.x.open(), slice(start, stop)
     index, distance = task.index.open()[rows], task.distance.open()[rows]
-    problem = Problem(x, x[rows], index, distance, task.kernel)
+    if task.points is not None:
+        problem = Problem(x, task.points.open()[rows], index, distance, task.kernel)
+    else:
+        every = np.arange(start, stop)
+        queries = None if isinstance(x, SparseGram) else x[rows]
+        problem = Problem(x, queries, index, distance, task.kernel, every)
     if task.first is None or not task.method.has_error:
         found = task.method.weigh(problem)
     else:
@@ -139,14 +169,7 @@ def _weigh_with_copies(
     repeated = np.zeros(index.shape, np.bool_)
     np.put_along_axis(repeated, order, again, axis=1)
 
-    distinct = Problem(
-        problem.x,
-        problem.queries,
-        np.where(repeated, -1, index),
-        problem.distance,
-        problem.kernel,
-    )
-    found = method.weigh(distinct)
+    found = method.weigh(replace(problem, index=np.where(repeated, -1, index)))
     twin = (same_as == first[rows][:, np.newaxis]) & ~repeated
     copied = twin.any(axis=1)
     found.weights[copied] = twin[copied]

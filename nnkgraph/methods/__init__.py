@@ -2,64 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-import numpy as np
-
-from nnkgraph import pairs
-from nnkgraph.similarity import similarities
+from nnkgraph.errors import ParameterError
+from nnkgraph.pairs import DISTANCES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from nnkgraph.data import FloatArray, IndexArray, Neighborhoods
+    from nnkgraph.data import Candidates, Neighborhoods
     from nnkgraph.kernels import Kernel
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A block of nodes with their candidates: what a method sees."""
-
-    x: FloatArray
-    """All rows, as the kernel sees them."""
-
-    queries: FloatArray
-    """(b, d) the block's own rows."""
-
-    index: IndexArray
-    """(b, m) candidates, -1 where there is none."""
-
-    distance: FloatArray
-    """(b, m) their distances, inf where there is none."""
-
-    kernel: Kernel
-    """A fitted kernel."""
-
-    @property
-    def present(self) -> NDArray[np.bool_]:
-        """(b, m) where there is a candidate."""
-        present: NDArray[np.bool_] = self.index >= 0
-        return present
-
-    def cross(self) -> FloatArray:
-        """Return (b, m) similarities of nodes and candidates, 0 where there is none."""
-        values = pairs.cross_values(self.x, self.queries, self.index, self.kernel.base)
-        similar = self._similarities(values)
-        similar[~self.present] = 0.0
-        return similar
-
-    def own(self) -> FloatArray:
-        """Return the (b,) similarities of the nodes with themselves."""
-        rows = np.arange(len(self.queries))[:, np.newaxis]
-        values = pairs.cross_values(self.queries, self.queries, rows, self.kernel.base)
-        own: FloatArray = self._similarities(values)[:, 0]
-        return own
-
-    def _similarities(self, values: FloatArray) -> FloatArray:
-        coefficients = self.kernel.coefficients(self.distance)
-        similar: FloatArray = similarities(self.kernel.form, coefficients, values)
-        return similar
+    from nnkgraph.problem import Problem
+    from nnkgraph.search import Wanted
 
 
 class Method(Protocol):
@@ -74,6 +26,70 @@ class Method(Protocol):
     has_error: ClassVar[bool]
     """Whether it yields J, which the rules ``error`` and ``error-union`` need."""
 
+    has_certificate: ClassVar[bool]
+    """Whether it yields a proof for every node."""
+
+    def check(self, kernel: Kernel, /) -> None:
+        """Refuse a kernel that the method cannot work with."""
+        ...
+
+    def width(self, k: int, /) -> int:
+        """Return how many candidates it wants to choose from, for k neighbors."""
+        ...
+
+    def gather(
+        self, wanted: Wanted, candidates: Candidates, kernel: Kernel, /
+    ) -> Candidates:
+        """Return the candidates it works on, where it finds others than the k best."""
+        ...
+
     def weigh(self, problem: Problem, /) -> Neighborhoods:
         """Return (b, m) weights: zero means no edge."""
         ...
+
+    def remarks(self, candidates: Candidates, found: Neighborhoods, /) -> list[str]:
+        """Say what the user should know about the result."""
+        ...
+
+
+class Plain:
+    """What most methods share: local, for every kernel, the k best as candidates."""
+
+    local: ClassVar[bool] = True
+    rule: ClassVar[str] = "max"
+    has_error: ClassVar[bool] = False
+    has_certificate: ClassVar[bool] = False
+
+    def check(self, kernel: Kernel, /) -> None:
+        """Accept every kernel."""
+
+    def width(self, k: int, /) -> int:
+        """Return k."""
+        return k
+
+    def gather(
+        self, _wanted: Wanted, candidates: Candidates, _kernel: Kernel, /
+    ) -> Candidates:
+        """Return the candidates as they are."""
+        return candidates
+
+    def remarks(self, _candidates: Candidates, _found: Neighborhoods, /) -> list[str]:
+        """Say nothing."""
+        return []
+
+
+def need_distances(name: str, kernel: Kernel) -> None:
+    """Refuse a kernel whose candidates have no distances."""
+    if kernel.nearness not in DISTANCES:
+        raise ParameterError(
+            f"method {name!r} needs distances, but this kernel has similarities only: "
+            "use kernel gaussian, laplacian or cosine"
+        )
+
+
+def need_features(name: str, kernel: Kernel) -> None:
+    """Refuse a kernel without features."""
+    if kernel.base == "gram":
+        raise ParameterError(
+            f"method {name!r} needs features, but kernel precomputed has none"
+        )

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nnkgraph.data import Neighborhoods
+from nnkgraph.methods import Plain
 
 if TYPE_CHECKING:
-    from nnkgraph.methods import Method, Problem
+    from nnkgraph.methods import Method
+    from nnkgraph.problem import Problem
 
 
 @dataclass(frozen=True)
-class Knn:
+class Knn(Plain):
     """Every candidate is a neighbor, weighted by its kernel similarity."""
-
-    local: ClassVar[bool] = True
-    rule: ClassVar[str] = "max"
-    has_error: ClassVar[bool] = False
 
     def weigh(self, problem: Problem, /) -> Neighborhoods:
         """Return the similarities."""

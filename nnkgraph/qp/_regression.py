@@ -50,6 +50,7 @@ def _regress_all(
     form: int,
     coefficients: Any,
     ridge: float,
+    less: float,
     w: Any,
     n: Any,
     theta: Any,
@@ -73,6 +74,9 @@ def _regress_all(
         values(x, queries, q, base, m, w, n)
         results[2, q] = _raised(coefficients[q, 0], m, w) if form == 1 else 1.0
         similarity_row(form, coefficients, q, w, B, m)
+        if less > 0.0:
+            for i in range(m):  # beside what was scaled up it is beyond all measure
+                w[B, i] = w[B, i] - less if results[2, q] == 1.0 else -1.0
         begin(w, n, m)
         j = next_atom(w, n, m)
         while j >= 0:
@@ -95,6 +99,7 @@ def regress(
     form: str,
     coefficients: Any,
     ridge: float = 0.0,
+    less: float = 0.0,
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Solve a block of kernel regressions, computing only what they need of K.
 
@@ -114,6 +119,8 @@ def regress(
     ridge : float
         Share of the largest diagonal entry that is added to the diagonal, which makes
         the solution unique where K is singular by nature.
+    less : float
+        What is taken off every similarity of query and candidate, as l1 does.
 
     Returns
     -------
@@ -139,6 +146,7 @@ def regress(
         FORMS.index(form),
         coefficients,
         ridge,
+        less,
         *new_workspace(index.shape[1]),
         theta,
         results,

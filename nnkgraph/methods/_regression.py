@@ -1,0 +1,46 @@
+"""Kernel regressions of a block of nodes, by whichever road the kernel allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nnkgraph import qp
+from nnkgraph.data import Neighborhoods
+
+if TYPE_CHECKING:
+    from nnkgraph.problem import Problem
+
+
+def regressed(problem: Problem, *, less: float = 0.0) -> Neighborhoods:
+    """Solve min J(theta) + less * sum(theta), theta >= 0, for every node.
+
+    Returns
+    -------
+    Neighborhoods
+        With J, without the penalty, and the certificate of the penalized problem.
+    """
+    kernel = problem.kernel
+    if problem.fused:
+        theta, certificate, gain, scale, own = qp.regress(
+            problem.x,
+            problem.queries,
+            problem.index,
+            base=kernel.base,
+            form=kernel.form,
+            coefficients=kernel.coefficients(problem.distance),
+            ridge=kernel.ridge,
+            less=less,
+        )
+    else:
+        local = problem.local()
+        own, scale = local.own, np.broadcast_to(local.scale, len(problem.index))
+        far = (scale < 1.0)[:, np.newaxis]
+        cross = np.where(far, -1.0, local.cross - less) if less > 0 else local.cross
+        theta, certificate, gain = qp.solve(local.gram, cross, problem.present)
+    errors = 0.5 * own - scale**2 * gain
+    theta *= scale[:, np.newaxis]
+    if less > 0:
+        errors -= less * theta.sum(axis=1)
+    return Neighborhoods(theta, np.maximum(errors, 0.0), certificate)
