@@ -5,31 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nnkgraph import neighborhoods, registry, report
-from nnkgraph.compiled import FIRST_RUN
-from nnkgraph.data import Candidates, Features, Graph
-from nnkgraph.duplicates import candidates_with_copies, with_copies
+from nnkgraph.data import Features, Graph
+from nnkgraph.duplicates import with_copies
 from nnkgraph.executors import open_pool
+from nnkgraph.find import find_and_fit, rows_of
 from nnkgraph.prepare import (
     estimated_seconds,
     k_warnings,
     make_plan,
-    prepared_rows,
     warm_up,
     worker_warnings,
 )
-from nnkgraph.search import Wanted, index_dtype
 from nnkgraph.stages import Stages
 from nnkgraph.symmetrize import symmetrize as symmetrized
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-    from nnkgraph.duplicates import Rows
-    from nnkgraph.executors import Pool
-    from nnkgraph.prepare import Plan
 
 
 def build_graph(
@@ -103,14 +95,14 @@ def build_graph(
         duplicates=duplicates,
         executor=executor,
     )
-    rows = _rows(features, plan, scale, duplicates, stages)
+    rows = rows_of(features, plan, scale, duplicates, stages)
     seconds = estimated_seconds(rows.x, plan.k)
     with open_pool(executor, workers, seconds=seconds) as pool:
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
-        candidates = _find(plan, rows, pool, seed, stages)
-        fitted = plan.kernel.fit(candidates)
-        with stages("solve", len(rows.x)) as on_rows:
+        candidates, fitted = find_and_fit(plan, rows, pool, seed, stages)
+        unknown = () if plan.method.local else (0, "steps")
+        with stages("solve", *(unknown or (len(rows.x),))) as on_rows:
             found = neighborhoods.solve(
                 pool,
                 rows.x,
@@ -118,6 +110,7 @@ def build_graph(
                 kernel=fitted,
                 method=plan.method,
                 first=rows.kept_copies,
+                k=plan.k,
                 on_rows=on_rows,
             )
         used = pool.workers
@@ -128,7 +121,7 @@ def build_graph(
             rule=plan.rule,
             min_weight=min_weight,
             min_degree=min_degree,
-            own=report.own_similarity(rows.x, candidates, fitted),
+            own=report.own_similarity(rows.x, candidates, fitted, plan.method),
             first=rows.kept_copies,
         )
         kept = None if candidates.exact else candidates.index
@@ -154,6 +147,7 @@ def build_graph(
         provenance={
             **report.provenance(features, settings),
             "nodes_failed": certificate["nodes_failed"] if certificate else 0,
+            **({"failure": found.failure} if found.failure else {}),
         },
         report={
             "schema": 1,
@@ -163,7 +157,9 @@ def build_graph(
             "dropped": dropped,
             "candidates_grown": 0,
             "certificate": certificate,
-            "error": report.errors(graph),
+            "method_facts": found.facts,
+            "failure": found.failure,
+            "error": report.error_facts(graph.errors),
             "search": report.search_facts(candidates),
             "workers": used,
             "input": report.input_facts(features),
@@ -172,79 +168,9 @@ def build_graph(
                 *k_warnings(plan.k, rows),
                 *worker_warnings(workers, used),
                 *report.bandwidth_warnings(fitted, candidates),
-                *report.graph_warnings(facts, base=fitted.base),
+                *plan.method.remarks(candidates, found),
+                *report.graph_warnings(facts, base=fitted.nearness),
             ],
             "notes": list(candidates.notes),
         },
     )
-
-
-def find_candidates(
-    features: Features | ArrayLike,
-    /,
-    *,
-    k: int | None = None,
-    kernel: str = "gaussian",
-    search: str = "auto",
-    scale: str = "none",
-    duplicates: str = "merge",
-    seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    stages: Stages | None = None,
-) -> Candidates:
-    """Find the candidates of every row; the parameters are those of ``build_graph``.
-
-    Where copies are merged, lists hold only the first of identical rows, and a copy
-    has the list of its first row: ``build_graph`` with these candidates gives the same
-    graph as without them.
-    """
-    stages = stages or Stages()
-    features = features if isinstance(features, Features) else Features.of(features)
-    plan = make_plan(
-        features,
-        k=k,
-        kernel=kernel,
-        search=search,
-        scale=scale,
-        duplicates=duplicates,
-        executor=executor,
-    )
-    rows = _rows(features, plan, scale, duplicates, stages)
-    seconds = estimated_seconds(rows.x, plan.k)
-    with open_pool(executor, workers, seconds=seconds) as pool:
-        with stages("start"):
-            warm_up(pool, rows.x, plan.kernel, plan.method)
-        found = _find(plan, rows, pool, seed, stages)
-    notes = (*found.notes, *k_warnings(plan.k, rows))
-    return replace(candidates_with_copies(found, rows), notes=notes)
-
-
-def _rows(
-    features: Features, plan: Plan, scale: str, duplicates: str, stages: Stages
-) -> Rows:
-    if FIRST_RUN:
-        stages.remark("compiling for the first time; later runs start at once")
-    with stages("start"):
-        return prepared_rows(features, plan.kernel, scale, duplicates)
-
-
-def _find(plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Candidates:
-    n = len(rows.x)
-    k = min(plan.k, n - 1)
-    with stages("search", n) as on_rows:
-        if k == 0:
-            nothing = np.empty((n, 0))
-            return Candidates(nothing.astype(index_dtype(n)), nothing)
-        return plan.search.find(
-            Wanted(
-                rows.x,
-                k,
-                plan.kernel.base,
-                pool,
-                seed=seed,
-                origin=rows.origin,
-                first=rows.first,
-                on_rows=on_rows,
-            )
-        )

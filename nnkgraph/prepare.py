@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import blocks, neighborhoods, registry
+from nnkgraph.data import SparseGram
 from nnkgraph.duplicates import POLICIES, distinct_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.scaling import SCALES, scaled
@@ -17,7 +18,7 @@ from nnkgraph.search.auto import exact_seconds, kdtree_seconds
 from nnkgraph.symmetrize import check_rule
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Features, FloatArray
+    from nnkgraph.data import Features
     from nnkgraph.duplicates import Rows
     from nnkgraph.executors import Executor, Pool
     from nnkgraph.kernels import Kernel
@@ -62,10 +63,18 @@ def make_plan(
     check_choice("scale", scale, SCALES)
     check_choice("policy for duplicates", duplicates, POLICIES)
     registry.create("executors", executor)
+    similarity = create_kernel(kernel, sigma)
+    weigher.check(similarity)
+    if similarity.base == "gram" and scale != "none":
+        raise ParameterError("similarities cannot be scaled: leave scale out")
+    if not weigher.local and duplicates == "keep":
+        raise ParameterError(
+            f"method {method!r} needs distinct rows: use duplicates merge or error"
+        )
     return Plan(
         checked_k(k, features),
         weigher,
-        create_kernel(kernel, sigma),
+        similarity,
         registry.create("search", search),
         rule,
     )
@@ -117,9 +126,10 @@ def prepared_rows(
     features: Features, kernel: Kernel, scale: str, duplicates: str
 ) -> Rows:
     """Return the rows as the kernel sees them, copies treated as asked."""
-    x = scaled(features.x, scale, features.name)
+    x = features.x if scale == "none" else scaled(features.x, scale, features.name)
     x = kernel.prepare(x, features.name)
-    return distinct_rows(x, duplicates, features.name)
+    square = kernel.base == "gram"
+    return distinct_rows(x, duplicates, features.name, square=square)
 
 
 def k_warnings(k: int, rows: Rows) -> list[str]:
@@ -138,29 +148,42 @@ def worker_warnings(asked: int | str, used: int) -> list[str]:
     return [f"{used} workers were used instead of {asked}: more would only wait"]
 
 
-def estimated_seconds(x: FloatArray, k: int) -> float:
+def estimated_seconds(x: Any, k: int) -> float:
     """Estimate roughly how long one processor will work."""
     n, d = len(x), int(x.shape[1])
     search = min(exact_seconds(n, d), kdtree_seconds(n, d))
     return 2.0 * search + n * neighborhoods.row_seconds(k, d)
 
 
-def warm_up(pool: Pool, x: FloatArray, kernel: Kernel, method: Method) -> None:
+def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:
     """Have everything compiled and every worker ready before the work is timed."""
-    tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
+    if kernel.base == "gram":
+        tiny: Any = np.exp(-np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))))
+        if isinstance(x, SparseGram):
+            from scipy.sparse import csr_array
+
+            tiny = SparseGram.of(csr_array(tiny))
+    else:
+        tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
     task = (tiny, kernel, method)
     _tiny_run(task, 0, 1)  # workers then find everything in the cache
     if pool.workers > 1:
         blocks.run(pool, _tiny_run, task, (), rows=pool.workers, block=1)
 
 
-def _tiny_run(
-    task: tuple[FloatArray, Kernel, Method], _start: int, _stop: int
-) -> tuple[()]:
+def _tiny_run(task: tuple[Any, Kernel, Method], _start: int, _stop: int) -> tuple[()]:
     x, kernel, method = task
     serial: Executor = registry.create("executors", "serial")
     search: Search = registry.create("search", "exact")
     with serial.open(1) as pool:
-        found = search.find(Wanted(x, 2, kernel.base, pool))
-        neighborhoods.solve(pool, x, found, kernel=kernel.fit(found), method=method)
+        wanted = Wanted(x, 2, kernel.nearness, pool, similarity=similarity_of(kernel))
+        found = search.find(wanted)
+        fitted = kernel.fit(found)
+        if method.local:
+            neighborhoods.solve(pool, x, found, kernel=fitted, method=method)
     return ()
+
+
+def similarity_of(kernel: Kernel) -> Any:
+    """Return what a search asks where no base says how similar rows are."""
+    return kernel if kernel.nearness == "similarity" else None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.methods import Problem
+from nnkgraph.data import SparseGram
+from nnkgraph.problem import Problem
 
 if TYPE_CHECKING:
     from nnkgraph.data import (
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         Neighborhoods,
     )
     from nnkgraph.kernels import Kernel
+    from nnkgraph.methods import Method
 
 CERTIFICATE_LIMIT = 1e-9
 """A node whose certificate is above this counts as failed."""
@@ -62,12 +64,12 @@ def certificate(
     }
 
 
-def errors(graph: Graph) -> dict[str, float] | None:
+def error_facts(errors: FloatArray | None) -> dict[str, float] | None:
     """Sum up J over all nodes."""
-    if graph.errors is None:
+    if errors is None:
         return None
-    total = math.fsum(graph.errors) / max(1, len(graph.errors))
-    return {"mean": total, "max": float(graph.errors.max(initial=0.0))}
+    total = math.fsum(errors) / max(1, len(errors))
+    return {"mean": total, "max": float(errors.max(initial=0.0))}
 
 
 def versions() -> dict[str, str]:
@@ -106,9 +108,20 @@ def search_facts(candidates: Candidates) -> dict[str, Any]:
     }
 
 
-def own_similarity(x: FloatArray, candidates: Candidates, kernel: Kernel) -> FloatArray:
-    """Return every node's similarity with itself, the unit of its error."""
-    return Problem(x, x, candidates.index, candidates.distance, kernel).own()
+def own_similarity(
+    x: Any, candidates: Candidates, kernel: Kernel, method: Method
+) -> FloatArray | None:
+    """Return every node's similarity with itself, the unit of its error.
+
+    None where no error is compared, or where it is the same for all nodes.
+    """
+    if not method.has_error or not kernel.form:
+        return None
+    every = np.arange(len(x))
+    queries = None if isinstance(x, SparseGram) else x
+    return Problem(
+        x, queries, candidates.index, candidates.distance, kernel, every
+    ).own()
 
 
 def input_facts(features: Features) -> dict[str, Any]:
@@ -156,7 +169,7 @@ def graph_warnings(report: dict[str, Any], *, base: str) -> list[str]:
     n, isolated = report["nodes"], report["isolated"]
     if n < 2 or isolated <= 0.01 * n:
         return []
-    if base == "inner-product":
+    if base in {"inner-product", "absolute-product"}:
         advice = "inner products favor long rows: try --scale unit or --kernel cosine"
     else:
         advice = "try --min-degree 3, --symmetrize error-union or --sigma local"

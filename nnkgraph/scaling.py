@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,27 +15,49 @@ if TYPE_CHECKING:
 SCALES = ("none", "standard", "minmax", "unit")
 
 
-def scaled(x: FloatArray, how: str, name: str) -> FloatArray:
-    """Return the features scaled in float64, or themselves where ``how`` is none.
+@dataclass(frozen=True)
+class Scaling:
+    """What was learned from some rows, to be applied to them or to others."""
 
-    ``standard`` gives every column mean 0 and variance 1, ``minmax`` the range 0 to 1,
-    ``unit`` every row length 1. Constant columns become zero.
-    """
-    if how == "none":
-        return x
-    if how == "unit":
-        return unit_rows(x, name)
-    if how == "standard":
-        low, width = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
-    else:
-        low = x.min(axis=0).astype(np.float64)
-        width = x.max(axis=0) - low
-    # The computed spread of a constant column may be a rounding error instead of 0.
-    width[x.max(axis=0) == x.min(axis=0)] = 0.0
-    result: FloatArray = np.where(
-        width > 0, (x - low) / np.where(width > 0, width, 1), 0
-    )
-    return result
+    how: str
+    low: FloatArray | None = None
+    width: FloatArray | None = None
+
+    @classmethod
+    def of(cls, x: FloatArray, how: str) -> Scaling:
+        """Learn a scaling.
+
+        ``standard`` gives every column mean 0 and variance 1, ``minmax`` the range 0
+        to 1, ``unit`` every row length 1. Constant columns become zero.
+        """
+        if how in {"none", "unit"}:
+            return cls(how)
+        if how == "standard":
+            low = x.mean(axis=0, dtype=np.float64)
+            width = x.std(axis=0, dtype=np.float64)
+        else:
+            low = x.min(axis=0).astype(np.float64)
+            width = x.max(axis=0) - low
+        # The computed spread of a constant column may be a rounding error, not 0.
+        width[x.max(axis=0) == x.min(axis=0)] = 0.0
+        return cls(how, low, width)
+
+    def applied(self, x: FloatArray, name: str) -> FloatArray:
+        """Return rows scaled in float64, or themselves where there is nothing to do."""
+        if self.how == "unit":
+            return unit_rows(x, name)
+        if self.low is None or self.width is None:
+            return x
+        there = self.width > 0
+        result: FloatArray = np.where(
+            there, (x - self.low) / np.where(there, self.width, 1), 0
+        )
+        return result
+
+
+def scaled(x: FloatArray, how: str, name: str) -> FloatArray:
+    """Return features scaled by what they say themselves."""
+    return Scaling.of(x, how).applied(x, name)
 
 
 def unit_rows(x: FloatArray, name: str) -> FloatArray:

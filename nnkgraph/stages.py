@@ -20,20 +20,26 @@ class Stages:
         self.seconds: dict[str, float] = {}
 
     def begin(
-        self, name: str, total: int
+        self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
-        """Return what is called with the number of rows done, and at the end."""
-        del name, total  # this one is silent
+        """Return what is called with the number of units done, and at the end."""
+        del name, total, unit  # this one is silent
         return (lambda _: None), (lambda: None)
 
     def remark(self, message: str) -> None:
         """Tell the user something; this one does not."""
 
     @contextmanager
-    def __call__(self, name: str, total: int = 0) -> Iterator[Callable[[int], object]]:
-        """Time one stage; repeated stages of a name add up."""
+    def __call__(
+        self, name: str, total: int = 0, unit: str = "rows"
+    ) -> Iterator[Callable[[int], object]]:
+        """Time one stage; repeated stages of a name add up.
+
+        The total is 0 where nothing is counted, or where nobody knows how many steps
+        there will be: the unit says ``steps`` then.
+        """
         start = time.perf_counter()
-        advance, end = self.begin(name, total)
+        advance, end = self.begin(name, total, unit)
         try:
             yield advance
         finally:

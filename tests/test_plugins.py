@@ -12,7 +12,20 @@ from nnkgraph.errors import ParameterError
 
 FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 PLUGINS = [(folder, name) for folder in FOLDERS for name in registry.names(folder)]
-SPECS = {("search", "precomputed"): "precomputed:path=knn.npz"}
+SPECS = {
+    ("search", "precomputed"): "precomputed:path=knn.npz",
+    ("kernels", "function"): "function:path=test_plugins:gaussian",
+}
+
+
+def gaussian(a, b):
+    return np.exp(-np.square(a[:, None] - b[None]).sum(-1) / 8)
+
+
+def kernel_and_rows(kernel):
+    x = np.random.default_rng(0).normal(size=(80, 6))
+    x = gaussian(x, x) if kernel == "precomputed" else x
+    return SPECS.get(("kernels", kernel), kernel), x
 
 
 @pytest.mark.parametrize(("folder", "name"), PLUGINS)
@@ -40,7 +53,14 @@ def test_specs_name_what_differs_from_the_default():
 @pytest.mark.parametrize("method", registry.names("methods"))
 @pytest.mark.parametrize("kernel", registry.names("kernels"))
 def test_methods_and_kernels_work_together(method, kernel):
-    x = np.random.default_rng(0).normal(size=(80, 6))
+    kernel, x = kernel_and_rows(kernel)
+    weigher = registry.create("methods", method)
+    try:
+        weigher.check(registry.create("kernels", kernel))
+    except ParameterError:
+        with pytest.raises(ParameterError, match=f"method '{method}' needs"):
+            build_graph(x, k=7, method=method, kernel=kernel)
+        return
     graph = build_graph(x, k=7, method=method, kernel=kernel)
     again = build_graph(x, k=7, method=method, kernel=kernel)
     assert np.array_equal(graph.adjacency.data, again.adjacency.data)
@@ -57,5 +77,5 @@ def test_the_catalog_lists_everything():
 
 
 def test_an_unknown_name_lists_the_choices():
-    with pytest.raises(ParameterError, match="choose from knn, nnk"):
+    with pytest.raises(ParameterError, match="choose from aew, eps"):
         registry.load("methods", "forest")

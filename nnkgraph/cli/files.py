@@ -37,6 +37,7 @@ def read_features(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    sparse: bool = False,
 ) -> Features:
     """Read features with the options of the command line."""
     remarks: list[str] = []
@@ -46,6 +47,7 @@ def read_features(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        sparse=sparse,
         note=remarks.append,
     )
     for remark in remarks:

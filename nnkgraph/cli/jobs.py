@@ -49,7 +49,7 @@ def build_all(
     """Build every input; a bad one is reported and does not stop the others."""
     # Mistakes in words are found before time is spent on reading.
     registry.create("methods", settings["method"])
-    registry.create("kernels", settings["kernel"])
+    kernel = registry.create("kernels", settings["kernel"])
     search = registry.create("search", settings["search"])
     candidates = [search.path] if isinstance(search, Precomputed) else []
     read_format, write_format = split_format(format, features, output)
@@ -58,6 +58,7 @@ def build_all(
         "delimiter": delimiter,
         "header": header,
         "id_column": id_column,
+        "sparse": kernel.base == "gram",
     }
     for files in _targets(features, output, report):
         try:
@@ -186,16 +187,31 @@ def _say_result(files: _Files, full: dict[str, Any]) -> None:
         f"{full['dropped']} pairs"
     )
     proof = full["certificate"]
+    error = f"mean error J {full['error']['mean']:.4g}" if full["error"] else ""
     if proof:
         say.summary(
             f"certificate: {proof['kkt_max']:.1e} at the worst node, failed: "
-            f"{proof['nodes_failed']}; mean error J {full['error']['mean']:.4g}"
+            f"{proof['nodes_failed']}" + (f"; {error}" if error else "")
         )
+    elif error:
+        say.summary(error)
+    if full["method_facts"]:
+        facts = (
+            f"{name} {_shown(value)}" for name, value in full["method_facts"].items()
+        )
+        say.summary(f"{full['method']}: {', '.join(facts)}")
     say.summary(f"done in {full['timings']['total']:.2f} s")
     for name, seconds in full["timings"].items():
         say.detail(f"  {name:<10} {seconds:8.3f} s")
     for warning in full["warnings"]:
         say.warning(f"{files.output}: {warning}")
+
+
+def _shown(value: Any) -> str:
+    """Return a fact in a few characters."""
+    if isinstance(value, list):
+        return " to ".join(_shown(one) for one in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _write_report(path: str, full: dict[str, Any]) -> None:
@@ -208,6 +224,10 @@ def _write_report(path: str, full: dict[str, Any]) -> None:
 
 def _check_quality(files: _Files, full: dict[str, Any]) -> None:
     """Fail, after all was written, where a node's solution is not proven."""
+    if full["failure"]:
+        raise QualityError(
+            f"{files.output}: {full['failure']}; the graph was written and is marked"
+        )
     proof = full["certificate"]
     if proof and proof["nodes_failed"]:
         nodes = ", ".join(map(str, proof["failed"]))

@@ -30,13 +30,14 @@ class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
         """Show the names in the help text."""
-        return "|".join(registry.names(self.folder)) + "[:key=value,...]"
+        own = "|module:function" if self.folder == "kernels" else ""
+        return "|".join(registry.names(self.folder)) + "[:key=value,...]" + own
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         """Check the name without importing anything."""
-        name = value.partition(":")[0]
+        name = registry.full_spec(self.folder, value).partition(":")[0]
         known = registry.names(self.folder)
         if name not in known:
             self.fail(f"{name!r} is not one of {', '.join(known)}", param, ctx)

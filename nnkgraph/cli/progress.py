@@ -25,16 +25,25 @@ class Progress(Stages):
             say.summary(message)
 
     def begin(
-        self, name: str, total: int
+        self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
         """Show a bar or write lines, or neither with --quiet."""
-        if not total or say.level.verbosity < 0:
-            return super().begin(name, total)
+        counted = total > 0 or unit == "steps"
+        if not counted or say.level.verbosity < 0:
+            return super().begin(name, total, unit)
         if sys.stderr.isatty():
             from tqdm import tqdm
 
-            bar = tqdm(total=total, desc=name, unit=" rows", leave=False, delay=0.5)
+            bar = tqdm(
+                total=total or None,
+                desc=name,
+                unit=f" {unit}",
+                leave=False,
+                delay=0.5,
+            )
             return bar.update, bar.close
+        if not total:
+            return _Counted(name, unit).advance, _nothing
         return _Lines(name, total).advance, _nothing
 
 
@@ -52,6 +61,20 @@ class _Lines:
         if tenths > self._tenths and time.monotonic() - self._start > _PATIENCE:
             say.summary(f"{self._name}: {10 * tenths} % of {self._total} rows")
         self._tenths = tenths
+
+
+class _Counted:
+    """A line now and then where nobody knows how many steps there will be."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        self._name, self._unit, self._done = name, unit, 0
+        self._next = time.monotonic() + _PATIENCE
+
+    def advance(self, steps: int) -> None:
+        self._done += steps
+        if time.monotonic() >= self._next:
+            say.summary(f"{self._name}: {self._done} {self._unit}")
+            self._next = time.monotonic() + _PATIENCE
 
 
 def _nothing() -> None:

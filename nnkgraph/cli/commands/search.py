@@ -51,9 +51,9 @@ def command(
       nnkgraph build points.npy -o graph.npz -k 30 --search precomputed:path=knn.npz
     """
     from nnkgraph import formats, report
-    from nnkgraph.build import find_candidates
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.find import find_candidates
 
     read_format, write_format = split_format(
         format, [features], output, kind="candidates"

@@ -1,0 +1,179 @@
+"""nnkgraph compare: methods side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nnkgraph.cli import options, say
+
+_COLUMNS = (
+    ("method", "{}"),
+    ("rule", "{}"),
+    ("k", "{}"),
+    ("edges", "{}"),
+    ("edges_per_node", "{:.3f}"),
+    ("components", "{}"),
+    ("isolated", "{}"),
+    ("mean_error", "{:.6f}"),
+    ("seconds", "{:.3f}"),
+)
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """Numbers as 10,20,30 or FIRST:LAST:STEP."""
+
+    name = "numbers"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return "N,N,...|FIRST:LAST:STEP"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int]:
+        """Return the numbers, all at least 1."""
+        if isinstance(value, list):
+            return value
+        try:
+            if ":" in value:
+                first, last, *step = (int(part) for part in value.split(":"))
+                found = list(range(first, last + 1, *step))
+            else:
+                found = [int(part) for part in value.split(",")]
+        except (ValueError, TypeError):
+            self.fail(f"{value!r} is neither N,N,... nor FIRST:LAST:STEP", param, ctx)
+        if not found or min(found) < 1:
+            self.fail(f"{value!r} has to name numbers of at least 1", param, ctx)
+        return found
+
+
+@click.command()
+@options.features_arg
+@click.option(
+    "-o",
+    "--output",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
+)
+@click.option(
+    "-k", "--k", type=Numbers(), show_default="10:50:10", help="Candidates per node."
+)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    type=options.Plugin("methods"),
+    default=("knn", "nnk", "omp", "mp"),
+    show_default=True,
+    help="What to compare; repeatable. knn stands for its union and its mutual form.",
+)
+@options.kernel_opt
+@options.sigma_opt
+@options.search_opt
+@options.scale_opt
+@options.workers_opt
+@options.executor_opt
+@options.seed_opt
+@options.table_options
+@options.no_clobber_opt
+@options.json_opt
+@options.talk_options
+def command(
+    features: str,
+    output: tuple[str, ...],
+    format: str | None,  # noqa: A002 - the option's name
+    delimiter: str | None,
+    header: bool | None,
+    id_column: str | None,
+    no_clobber: bool,
+    json: bool,
+    **settings: Any,
+) -> None:
+    """Compare methods and values of k on the same candidates and bandwidth.
+
+    Candidates are searched once; a rule for sigma is applied once, to k = 30 (or the
+    largest k below that). Prints a table; with -o also a .csv file and the curve of
+    edges per node over k.
+
+    \b
+    Examples:
+      nnkgraph compare points.npy
+      nnkgraph compare points.npy -k 10:50:5 -o sparsity.png -o sparsity.csv
+      nnkgraph compare points.npy --method nnk --method l1:eta=0.1 --json
+    """
+    from nnkgraph import formats
+    from nnkgraph.cli.files import read_features
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.tasks.compare import compare
+
+    for name in output:
+        formats.check_file(
+            name,
+            suffixes=(".csv", ".png", ".svg", ".pdf"),
+            no_clobber=no_clobber,
+            inputs=[features],
+        )
+    matrix = read_features(
+        features,
+        format=format,
+        delimiter=delimiter,
+        header=header,
+        id_column=id_column,
+    )
+    found = compare(matrix, stages=Progress(), **settings)
+    for name in output:
+        _write(name, matrix.name, found.lines)
+    for note in found.notes:
+        say.summary(note)
+    if found.sigma is not None:
+        say.summary(f"{features}: sigma {found.sigma:.6g}, search {found.search}")
+    for line in found.lines:
+        if line["failure"]:
+            say.warning(f"{line['method']}, k {line['k']}: {line['failure']}")
+    if json:
+        from json import dumps
+
+        about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
+        say.data(dumps(about, indent=2, allow_nan=False))
+    else:
+        say.data(_table(found.lines))
+
+
+def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
+    import csv
+    import io
+
+    from nnkgraph import formats
+
+    if name.lower().endswith(".csv"):
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow([column for column, _ in _COLUMNS])
+        table.writerows([line[column] for column, _ in _COLUMNS] for line in lines)
+        formats.write_file(name, text.getvalue().encode())
+        return
+    from nnkgraph.tasks.curves import draw_curves
+    from nnkgraph.tasks.plot import rendered
+
+    formats.write_file(name, rendered(draw_curves(lines, title), name))
+
+
+def _table(lines: list[dict[str, Any]]) -> str:
+    """Return aligned columns: text to the left, numbers to the right."""
+    cells = [[column.replace("_", " ") for column, _ in _COLUMNS]]
+    cells += [
+        ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
+        for line in lines
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )

@@ -1,0 +1,110 @@
+"""nnkgraph query: neighborhoods of new points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nnkgraph.cli import options, say
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@click.argument("queries", type=click.Path())
+@options.output_opt
+@options.k_opt
+@options.method_opt
+@options.kernel_opt
+@options.sigma_opt
+@options.search_opt
+@options.scale_opt
+@click.option(
+    "--normalize", is_flag=True, help="Divide the weights of every query by their sum."
+)
+@click.option(
+    "--exclude-identical",
+    is_flag=True,
+    help="Pass over a row of DATA that equals the query.",
+)
+@options.workers_opt
+@options.executor_opt
+@options.seed_opt
+@options.table_options
+@options.no_clobber_opt
+@click.option("--json", is_flag=True, help="Print a JSON report.")
+@options.talk_options
+def command(
+    data: str,
+    queries: str,
+    output: str,
+    format: str | None,  # noqa: A002 - the option's name
+    delimiter: str | None,
+    header: bool | None,
+    id_column: str | None,
+    no_clobber: bool,
+    json: bool,
+    **settings: Any,
+) -> None:
+    """Find the neighborhoods of QUERIES among the rows of DATA.
+
+    Bandwidth and scaling come from DATA. The .npz file loads with
+    scipy.sparse.load_npz as a matrix of queries x rows, and holds the error J of every
+    query; .tsv and .csv hold a line per neighbor. Identical rows of DATA count as one.
+    Search exactly, or take candidates from a file: --search precomputed:path=FILE.
+
+    \b
+    Examples:
+      nnkgraph query train.npy test.npy -o neighbors.npz
+      nnkgraph query train.npy test.npy -o neighbors.tsv -k 20 --normalize
+      nnkgraph query points.npy points.npy -o own.npz --exclude-identical
+    """
+    from nnkgraph import formats
+    from nnkgraph.cli.files import read_features, split_format
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.query import query_neighborhoods
+
+    inputs = [data, queries]
+    read_format, write_format = split_format(format, inputs, output, kind="answers")
+    formats.check_output(
+        output,
+        format=write_format,
+        kind="answers",
+        no_clobber=no_clobber,
+        inputs=inputs,
+    )
+    reading: dict[str, Any] = {
+        "format": read_format,
+        "delimiter": delimiter,
+        "header": header,
+        "id_column": id_column,
+    }
+    known, asked = (read_features(one, **reading) for one in inputs)
+    answers = query_neighborhoods(known, asked, stages=Progress(), **settings)
+    formats.write_answers(output, answers, format=write_format)
+    _say(output, answers.report)
+    if json:
+        from json import dumps
+
+        say.data(dumps(answers.report, indent=2, allow_nan=False))
+
+
+def _say(output: str, report: dict[str, Any]) -> None:
+    sigma = "" if report["sigma"] is None else f", sigma {report['sigma']:.6g}"
+    say.summary(
+        f"{report['method']}, {report['kernel']}{sigma}, k {report['k']}, search "
+        f"{report['search']}"
+    )
+    say.summary(
+        f"{output}: {report['queries']} queries among {report['rows']} rows, "
+        f"{report['neighbors_per_query']:.2f} neighbors each, without any: "
+        f"{report['without_neighbors']}, equal to a row: {report['identical']}"
+    )
+    proof, error = report["certificate"], report["error"]
+    if proof:
+        say.summary(
+            f"certificate: {proof['kkt_max']:.1e} at the worst query, failed: "
+            f"{proof['nodes_failed']}"
+        )
+    if error:
+        say.summary(f"mean error J {error['mean']:.4g}")
