@@ -16,6 +16,17 @@ SUFFIXES = (".png", ".svg", ".pdf")
 _EDGE, _NODE = "#0072b2", "#d55e00"  # told apart by color-blind readers too
 
 
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure, its size in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ResourceError(
+            "pictures need matplotlib: pip install 'nnkgraph[plot]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def draw(graphs: list[tuple[str, Graph]], coordinates: FloatArray) -> Any:
     """Draw graphs side by side over the same 2-D or 3-D coordinates.
 
@@ -30,12 +41,6 @@ def draw(graphs: list[tuple[str, Graph]], coordinates: FloatArray) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ResourceError(
-            "pictures need matplotlib: pip install 'nnkgraph[plot]'"
-        ) from error
     size = coordinates.shape[1]
     if size not in {2, 3}:
         raise InputError(
@@ -43,7 +48,7 @@ def draw(graphs: list[tuple[str, Graph]], coordinates: FloatArray) -> Any:
         )
     width = 5.2
     height = 0.7 + width * (_aspect(coordinates) if size == 2 else 0.8)
-    figure = Figure(figsize=(width * len(graphs), height), layout="constrained")
+    figure = new_figure(width * len(graphs), height)
     for at, (name, graph) in enumerate(graphs, start=1):
         if graph.nodes != len(coordinates):
             raise InputError(
