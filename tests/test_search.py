@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from nnkgraph import build_graph, pairs, registry
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.search import Wanted
 from nnkgraph.search._repair import repair
+from nnkgraph.search._warm_start import _make_cacheable
 from nnkgraph.search.auto import choose
 from nnkgraph.search.exact import nearest
 
@@ -397,3 +399,7 @@ class TestPrecomputed:
         assert found.index[3, 4:].tolist() == [-1, -1]
         assert np.isinf(found.distance[3, 4:]).all()
         assert "2 of 300 candidates are missing" in found.notes[0]
+
+
+def test_the_warm_start_leaves_alone_what_it_does_not_know():
+    _make_cacheable(SimpleNamespace(py_func=None))  # as of a numba with other names

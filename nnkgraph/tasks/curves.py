@@ -30,9 +30,9 @@ def draw_curves(lines: list[dict[str, Any]], title: str) -> Any:
             [line["edges_per_node"] for line in own],
             color=_COLORS[place % len(_COLORS)],
             marker=_MARKERS[place % len(_MARKERS)],
-            # Equal curves (nnk and omp) lie on each other: wide below, narrow above.
-            linewidth=1.4 + 0.7 * (len(names) - 1 - place) % 3,
-            markersize=4 + 1.5 * ((len(names) - 1 - place) % 3),
+            linewidth=1.6,
+            # Equal curves, as of nnk and omp, lie on each other: large marks below.
+            markersize=max(3.5, 8 - 1.1 * place),
             linestyle=("-", "--", "-.", ":")[place % 4],
             label=f"{method} ({rule})" if several else method,
         )
