@@ -64,14 +64,16 @@ def direct_seconds(n: int, d: int) -> float:
 
 
 def kdtree_seconds(n: int, d: int) -> float:
-    """Return what a k-d tree takes, for rows that fill all their dimensions.
+    """Return what importing a k-d tree and its search take.
+
+    That is for rows that fill all their dimensions.
 
     Rows near a surface of few dimensions are found faster, but how much faster does
     not follow from its dimension: with 64 columns and 4 dimensions the tree was ten
     times slower than the products, with 16 and 4 it was as fast.
     """
     exponent = d * (0.18 + 0.085 * (math.log10(n) - 4.0))
-    return n * 1.2e-6 * math.pow(10.0, min(exponent, 9.0))
+    return 0.2 + n * 1.2e-6 * math.pow(10.0, min(exponent, 9.0))
 
 
 def pynndescent_seconds(n: int, d: int, k: int) -> float:
