@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DEMO   := demo
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check bench picture samples clean
+.PHONY: help install demo test lint types check bench picture tables samples clean
 
 help:  ## show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -41,8 +41,15 @@ $(DEMO)/moons_knn.npz: sample_data/two_moons.csv $(VENV)/installed
 $(DEMO)/two_moons.png: sample_data/two_moons.csv $(DEMO)/moons_knn.npz $(DEMO)/moons_nnk.npz
 	$(BIN)/nnkgraph plot $(DEMO)/moons_knn.npz --beside $(DEMO)/moons_nnk.npz --coords $< --id-column id -o $@
 
-picture: $(DEMO)/two_moons.png  ## draw the README's picture again
-	cp $< docs/two_moons.png
+$(DEMO)/sparsity.png: sample_data/swiss_roll.npy $(VENV)/installed
+	@mkdir -p $(@D)
+	$(BIN)/nnkgraph compare $< -k 10:50:5 -o $@
+
+picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png  ## draw the README's pictures again
+	cp $^ docs/
+
+tables: $(VENV)/installed  ## print the README's tables of methods, kernels and searches
+	@$(BIN)/python -c 'from nnkgraph.catalog import markdown; [print(markdown(f), end="\n\n") for f in ("methods", "kernels", "search")]'
 
 samples: $(VENV)/installed  ## make sample_data/ again
 	$(BIN)/python sample_data/make.py

@@ -171,7 +171,7 @@ def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:
         blocks.run(pool, _tiny_run, task, (), rows=pool.workers, block=1)
 
 
-def _tiny_run(task: tuple[Any, Kernel, Method], _start: int, _stop: int) -> tuple[()]:
+def _tiny_run(task: tuple[Any, Kernel, Method], start: int, _stop: int) -> tuple[()]:
     x, kernel, method = task
     serial: Executor = registry.create("executors", "serial")
     search: Search = registry.create("search", "exact")
@@ -179,8 +179,8 @@ def _tiny_run(task: tuple[Any, Kernel, Method], _start: int, _stop: int) -> tupl
         wanted = Wanted(x, 2, kernel.nearness, pool, similarity=similarity_of(kernel))
         found = search.find(wanted)
         fitted = kernel.fit(found)
-        if method.local:
-            neighborhoods.solve(pool, x, found, kernel=fitted, method=method)
+        if method.local or start == 0:  # others work in the first process only
+            neighborhoods.solve(pool, x, found, kernel=fitted, method=method, k=1)
     return ()
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Laplacian(Plain):
-    """exp(-|x - y|_1 / sigma); candidates and sigma by L1 distance."""
+    """exp(-L1 distance(x, y) / sigma); candidates and sigma by L1 distance."""
 
     base: ClassVar[str] = "l1-distance"
     ridge: ClassVar[float] = 0.0
