@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nnkgraph import neighborhoods, registry, report
+from nnkgraph.connect import check_connect, connected
 from nnkgraph.data import Features, Graph
 from nnkgraph.duplicates import with_copies
 from nnkgraph.executors import open_pool
-from nnkgraph.find import find_and_fit, rows_of
+from nnkgraph.find import find_and_fit, rows_of, wanted_of
+from nnkgraph.grow import check_grow
+from nnkgraph.grow import grow as grown
 from nnkgraph.prepare import (
     estimated_seconds,
     k_warnings,
@@ -17,6 +22,7 @@ from nnkgraph.prepare import (
     warm_up,
     worker_warnings,
 )
+from nnkgraph.rounding import check_digits, rounded_graph
 from nnkgraph.stages import Stages
 from nnkgraph.symmetrize import symmetrize as symmetrized
 
@@ -38,6 +44,11 @@ def build_graph(
     min_degree: int = 0,
     scale: str = "none",
     duplicates: str = "merge",
+    connect: str = "none",
+    grow: float | None = None,
+    max_k: int | None = None,
+    k_check: bool = False,
+    digits: int = 0,
     seed: int = 0,
     workers: int | str = 1,
     executor: str = "processes",
@@ -65,6 +76,16 @@ def build_graph(
         Scaling of the features.
     duplicates : {"merge", "keep", "error"}
         What to do with identical rows.
+    connect : {"none", "mst"}
+        Whether the shortest bridges between components are added.
+    grow : float, optional
+        Give nodes more candidates until none outside has a residual above this.
+    max_k : int, optional
+        The most candidates that nodes may grow to; by default 8 k.
+    k_check : bool
+        Whether the report says what residual a point outside the candidates could have.
+    digits : int
+        Significant digits of weights and errors; 0 keeps all.
     seed : int
         For searches that draw at random.
     workers : int or "auto"
@@ -95,6 +116,10 @@ def build_graph(
         duplicates=duplicates,
         executor=executor,
     )
+    check_connect(connect, plan.kernel, plan.rule)
+    check_digits(digits)
+    if k_check or grow is not None:
+        check_grow(plan.method, plan.kernel, grow)
     rows = rows_of(features, plan, scale, duplicates, stages)
     seconds = estimated_seconds(rows.x, plan.k)
     with open_pool(executor, workers, seconds=seconds) as pool:
@@ -113,6 +138,20 @@ def build_graph(
                 k=plan.k,
                 on_rows=on_rows,
             )
+        growth = None
+        if k_check or grow is not None:
+            with stages("solve"):
+                growth = grown(
+                    pool,
+                    wanted_of(plan, rows, plan.k, pool, seed),
+                    candidates,
+                    found,
+                    kernel=fitted,
+                    method=plan.method,
+                    tolerance=np.inf if grow is None else grow,
+                    max_k=max_k or 8 * plan.k,
+                )
+            candidates, found = growth.candidates, growth.found
         used = pool.workers
     with stages("symmetrize"):
         adjacency, dropped = symmetrized(
@@ -124,9 +163,14 @@ def build_graph(
             own=report.own_similarity(rows.x, candidates, fitted, plan.method),
             first=rows.kept_copies,
         )
-        kept = None if candidates.exact else candidates.index
+        asis = candidates.exact and not (growth and growth.grown)
+        kept = None if asis else candidates.index
         bare = Graph(adjacency, None, plan.rule == "none", found.errors, kept)
-        graph = replace(with_copies(bare, rows), ids=features.ids)
+        if connect == "mst":
+            bare = connected(bare, rows.x, fitted, min_weight)
+        graph = replace(
+            rounded_graph(with_copies(bare, rows), digits), ids=features.ids
+        )
     settings = {
         "k": plan.k,
         "method": registry.spec(plan.method),
@@ -139,9 +183,13 @@ def build_graph(
         "duplicates": duplicates,
         "search": candidates.backend,
         "seed": seed,
+        **({"connect": connect} if connect != "none" else {}),
+        **({"grow": grow, "max_k": max_k or 8 * plan.k} if grow is not None else {}),
+        **({"digits": digits} if digits else {}),
     }
     certificate = report.certificate(found, rows.origin)
     facts = report.facts(graph)
+    apart = report.copies_apart(graph, rows.first)
     return replace(
         graph,
         provenance={
@@ -154,8 +202,11 @@ def build_graph(
             **facts,
             **settings,
             "duplicates": rows.copies,
+            "copies_apart": apart,
             "dropped": dropped,
-            "candidates_grown": 0,
+            "candidates_grown": growth.grown if growth else 0,
+            "bridges": 0 if graph.bridges is None else len(graph.bridges),
+            **(report.growth_facts(growth, rows) if growth else {}),
             "certificate": certificate,
             "method_facts": found.facts,
             "failure": found.failure,
@@ -169,6 +220,7 @@ def build_graph(
                 *worker_warnings(workers, used),
                 *report.bandwidth_warnings(fitted, candidates),
                 *plan.method.remarks(candidates, found),
+                *report.copy_warnings(apart, duplicates),
                 *report.graph_warnings(facts, base=fitted.nearness),
             ],
             "notes": list(candidates.notes),

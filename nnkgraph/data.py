@@ -176,7 +176,10 @@ class Graph:
     """(n,) J of every node, where the method has one."""
 
     candidates: IndexArray | None = None
-    """(n, m) int32 candidates, kept when the search was approximate."""
+    """(n, m) int32 candidates, kept when the search was approximate or they grew."""
+
+    bridges: IndexArray | None = None
+    """(m, 2) edges that only connect components, lower node first, or None."""
 
     provenance: dict[str, Any] = field(default_factory=dict)
     """Parameters and fingerprints that determine the result; plain JSON values."""

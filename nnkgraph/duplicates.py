@@ -117,7 +117,9 @@ def with_copies(graph: Graph, rows: Rows) -> Graph:
         (total, total),
     ).tocsr()
     adjacency.sort_indices()
-    errors, index = graph.errors, graph.candidates
+    errors, index, bridges = graph.errors, graph.candidates, graph.bridges
+    if bridges is not None:
+        bridges = rows.origin[bridges]
     if errors is not None:
         spread = np.zeros(total)
         spread[rows.origin] = errors
@@ -127,4 +129,6 @@ def with_copies(graph: Graph, rows: Rows) -> Graph:
         named[rows.origin] = np.where(index >= 0, rows.origin[np.maximum(index, 0)], -1)
         named[copies, 0] = rows.first[copies]
         index = named
-    return replace(graph, adjacency=adjacency, errors=errors, candidates=index)
+    return replace(
+        graph, adjacency=adjacency, errors=errors, candidates=index, bridges=bridges
+    )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         IndexArray,
         Neighborhoods,
     )
+    from nnkgraph.duplicates import Rows
+    from nnkgraph.grow import Growth
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
 
@@ -46,6 +48,30 @@ def facts(graph: Graph) -> dict[str, Any]:
     }
 
 
+def copies_apart(graph: Graph, first: IndexArray | None) -> int:
+    """Count components that consist only of copies of one row."""
+    if first is None:
+        return 0
+    from scipy.sparse.csgraph import connected_components
+
+    count, label = connected_components(graph.adjacency, directed=False)
+    kinds = np.unique(np.stack([label, first]), axis=1)[0]
+    alike = np.bincount(kinds, minlength=count) == 1
+    return int((alike & (np.bincount(label, minlength=count) > 1)).sum())
+
+
+def copy_warnings(apart: int, policy: str) -> list[str]:
+    """Say so where copies of a row see nothing but each other."""
+    if not apart:
+        return []
+    kept = ", --duplicates merge" if policy == "keep" else ""
+    message = (
+        f"{apart} components consist only of copies of one row; try --min-degree 3, "
+        f"--connect mst{kept}"
+    )
+    return [message]
+
+
 def certificate(
     found: Neighborhoods, origin: IndexArray | None
 ) -> dict[str, Any] | None:
@@ -70,6 +96,24 @@ def error_facts(errors: FloatArray | None) -> dict[str, float] | None:
         return None
     total = math.fsum(errors) / max(1, len(errors))
     return {"mean": total, "max": float(errors.max(initial=0.0))}
+
+
+def growth_facts(growth: Growth, rows: Rows) -> dict[str, Any]:
+    """Return what is known about points outside: in sum, and for every node."""
+    outside = growth.outside
+    if rows.origin is not None and rows.first is not None:  # a copy has its first row's
+        outside = outside[np.searchsorted(rows.origin, rows.first)]
+    used = (growth.candidates.index >= 0).sum(axis=1)
+    return {
+        "outside": {
+            "max": float(outside.max(initial=0.0)),
+            "mean": float(outside.mean()),
+            "nodes_above_0.01": int((outside > 0.01).sum()),
+            "nodes_bounded": growth.bounded,
+            "largest_k": int(used.max(initial=0)),
+            "nodes": outside.tolist(),
+        }
+    }
 
 
 def versions() -> dict[str, str]:

@@ -15,6 +15,7 @@ from nnkgraph.build import build_graph
 from nnkgraph.cli import say
 from nnkgraph.cli.files import read_features, split_format
 from nnkgraph.cli.progress import Progress
+from nnkgraph.cli.summary import say_result
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
 from nnkgraph.prepare import make_plan
 from nnkgraph.resources import MemoryWatch, granted_cpus
@@ -33,6 +34,14 @@ class _Files:
     report: str | None
 
 
+@dataclass(frozen=True)
+class _Gates:
+    """What keeps a result from being made, or from passing."""
+
+    dry_run: bool
+    min_recall: float | None
+
+
 def build_all(
     features: tuple[str, ...],
     *,
@@ -41,12 +50,15 @@ def build_all(
     format: str | None,  # noqa: A002 - the option's name
     no_clobber: bool,
     dry_run: bool,
+    min_recall: float | None,
+    digits: int | None,
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
     **settings: Any,
 ) -> None:
     """Build every input; a bad one is reported and does not stop the others."""
+    settings["digits"] = digits or 0
     # Mistakes in words are found before time is spent on reading.
     registry.create("methods", settings["method"])
     kernel = registry.create("kernels", settings["kernel"])
@@ -72,7 +84,8 @@ def build_all(
                         f"{files.report}: the report and the graph need different names"
                     )
                 formats.check_file(files.report, no_clobber=no_clobber, inputs=inputs)
-            _build_one(files, reading, write_format, settings, dry_run=dry_run)
+            gates = _Gates(dry_run, min_recall)
+            _build_one(files, reading, write_format, settings, gates)
         except NnkGraphError as error:
             if len(features) == 1:
                 raise
@@ -115,8 +128,7 @@ def _build_one(
     reading: dict[str, Any],
     write_format: str | None,
     settings: dict[str, Any],
-    *,
-    dry_run: bool,
+    gates: _Gates,
 ) -> None:
     stages = Progress()
     start = time.perf_counter()
@@ -126,7 +138,7 @@ def _build_one(
         formats.check_ids(files.output, matrix.ids, format=write_format)
         n, d = matrix.x.shape
         say.detail(f"{files.features}: {n} x {d} {matrix.dtype}")
-        if dry_run:
+        if gates.dry_run:
             _say_plan(files, matrix, settings)
             return
         graph = build_graph(matrix, stages=stages, **settings)
@@ -141,8 +153,8 @@ def _build_one(
     }
     if files.report:
         _write_report(files.report, full)
-    _say_result(files, full)
-    _check_quality(files, full)
+    say_result(files.features, files.output, full)
+    _check_quality(files, full, gates)
 
 
 def _timings(stages: Progress, total: float) -> dict[str, float]:
@@ -152,7 +164,7 @@ def _timings(stages: Progress, total: float) -> dict[str, float]:
 
 def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None:
     """Check what can be checked, and say what would be done."""
-    others = {"workers", "seed"}
+    others = {"workers", "seed", "connect", "grow", "max_k", "k_check", "digits"}
     plan = make_plan(matrix, **{k: v for k, v in settings.items() if k not in others})
     if isinstance(plan.search, Precomputed):
         formats.read_candidates(plan.search.path)
@@ -167,53 +179,6 @@ def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None
     )
 
 
-def _say_result(files: _Files, full: dict[str, Any]) -> None:
-    for note in full["notes"]:
-        say.summary(note)
-    known = full["search"]["recall"]
-    recall = (
-        f", recall {known:.4f} (estimated)" if known is not None and known < 1 else ""
-    )
-    sigma = "" if full["sigma"] is None else f", sigma {full['sigma']:.6g}"
-    copies = f", {full['duplicates']} copies of rows" if full["duplicates"] else ""
-    say.summary(
-        f"{files.features}: {full['method']}, {full['kernel']}{sigma}, k {full['k']}, "
-        f"search {full['search']['backend']}{recall}{copies}"
-    )
-    say.summary(
-        f"{files.output}: {full['nodes']} nodes, {full['edges']} edges "
-        f"({full['edges_per_node']:.2f} per node), components: {full['components']}, "
-        f"isolated: {full['isolated']}; rule {full['rule']} dropped "
-        f"{full['dropped']} pairs"
-    )
-    proof = full["certificate"]
-    error = f"mean error J {full['error']['mean']:.4g}" if full["error"] else ""
-    if proof:
-        say.summary(
-            f"certificate: {proof['kkt_max']:.1e} at the worst node, failed: "
-            f"{proof['nodes_failed']}" + (f"; {error}" if error else "")
-        )
-    elif error:
-        say.summary(error)
-    if full["method_facts"]:
-        facts = (
-            f"{name} {_shown(value)}" for name, value in full["method_facts"].items()
-        )
-        say.summary(f"{full['method']}: {', '.join(facts)}")
-    say.summary(f"done in {full['timings']['total']:.2f} s")
-    for name, seconds in full["timings"].items():
-        say.detail(f"  {name:<10} {seconds:8.3f} s")
-    for warning in full["warnings"]:
-        say.warning(f"{files.output}: {warning}")
-
-
-def _shown(value: Any) -> str:
-    """Return a fact in a few characters."""
-    if isinstance(value, list):
-        return " to ".join(_shown(one) for one in value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def _write_report(path: str, full: dict[str, Any]) -> None:
     text = json.dumps(full, indent=2, allow_nan=False)
     if path == "-":
@@ -222,8 +187,15 @@ def _write_report(path: str, full: dict[str, Any]) -> None:
         formats.write_file(path, f"{text}\n".encode())
 
 
-def _check_quality(files: _Files, full: dict[str, Any]) -> None:
+def _check_quality(files: _Files, full: dict[str, Any], gates: _Gates) -> None:
     """Fail, after all was written, where a node's solution is not proven."""
+    recall = full["search"]["recall"]
+    if gates.min_recall is not None and (recall is None or recall < gates.min_recall):
+        raise QualityError(
+            f"{files.output}: the recall of the search is {recall:.4f} (estimated), "
+            f"below {gates.min_recall:g}; the graph was written; use --search exact or "
+            "more n_trees"
+        )
     if full["failure"]:
         raise QualityError(
             f"{files.output}: {full['failure']}; the graph was written and is marked"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
@@ -13,7 +14,6 @@ from nnkgraph.errors import InputError
 from nnkgraph.formats._adjacency import from_edges
 from nnkgraph.formats._extras import checked
 from nnkgraph.formats._facts import Facts
-from nnkgraph.formats._format import Extras
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import Graph
-    from nnkgraph.formats._format import Note
+    from nnkgraph.formats._format import Extras, Note
 
     IntArray = NDArray[np.int64]
     Row = tuple[int, list[str]]
@@ -79,7 +79,7 @@ def read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) ->
         name=name,
         where=lambda edge: f"line {table.lines[edge]}",
     )
-    extras = Extras(ids, extras.errors, extras.candidates)
+    extras = replace(extras, ids=ids)
     return checked(adjacency, extras, bool(facts.directed), facts.provenance, name)
 
 

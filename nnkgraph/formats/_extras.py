@@ -13,6 +13,7 @@ from nnkgraph.errors import InputError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from nnkgraph.data import IndexArray
     from nnkgraph.formats._format import Extras
 
 
@@ -42,7 +43,19 @@ def checked(
         if candidates.size and not (candidates.min() >= -1 and candidates.max() < n):
             raise InputError(f"{name}: 'candidates' names nodes that do not exist")
         candidates = candidates.astype(np.int32, copy=False)
-    return Graph(adjacency, ids, directed, errors, candidates, provenance)
+    bridges = _checked_bridges(extras, n, name)
+    return Graph(adjacency, ids, directed, errors, candidates, bridges, provenance)
+
+
+def _checked_bridges(extras: Extras, n: int, name: str) -> IndexArray | None:
+    bridges = extras.bridges
+    if bridges is None:
+        return None
+    if bridges.ndim != 2 or bridges.shape[1] != 2 or bridges.dtype.kind not in "iu":
+        raise InputError(f"{name}: 'bridges' is not two nodes per edge")
+    if bridges.size and not (bridges.min() >= 0 and bridges.max() < n):
+        raise InputError(f"{name}: 'bridges' names nodes that do not exist")
+    return bridges.astype(np.int64, copy=False)
 
 
 def provenance_text(provenance: dict[str, Any]) -> str:

@@ -66,6 +66,7 @@ class Extras:
     ids: tuple[str, ...] | None = None
     errors: FloatArray | None = None
     candidates: IndexArray | None = None
+    bridges: IndexArray | None = None
 
 
 def unfit(one: str, target: Target, why: str) -> OutputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 from xml.parsers import expat
 
@@ -11,13 +12,13 @@ import numpy as np
 from nnkgraph.errors import InputError
 from nnkgraph.formats._adjacency import from_edges
 from nnkgraph.formats._extras import checked, parse_provenance
-from nnkgraph.formats._format import Extras
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, Graph
+    from nnkgraph.formats._format import Extras
 
 _CHUNK = 1 << 20
 
@@ -149,7 +150,7 @@ class _Reader:
             name=self.name,
             where=lambda edge: f"line {self.lines[edge]}",
         )
-        extras = Extras(self._ids(), self._errors(), extras.candidates)
+        extras = replace(extras, ids=self._ids(), errors=self._errors())
         text = self.about.get("provenance", "{}")
         provenance = parse_provenance(text, self.name)
         return checked(adjacency, extras, self.directed, provenance, self.name)

@@ -37,7 +37,12 @@ class EdgeList(Format):
     suffixes: ClassVar[tuple[str, ...]] = tuple(
         stem + packed for stem in _SEPARATORS for packed in ("", ".gz")
     )
-    beside: ClassVar[tuple[str, ...]] = ("ids", "errors", "candidates")
+    beside: ClassVar[tuple[str, ...]] = (
+        "ids",
+        "errors",
+        "candidates",
+        "bridges",
+    )
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that would be split, cut or mistaken by a reader."""

@@ -38,7 +38,7 @@ class GraphMl(Format):
     """GraphML for networkx, igraph, Gephi and others (graphs)."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".graphml", ".graphml.gz")
-    beside: ClassVar[tuple[str, ...]] = ("candidates",)
+    beside: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that XML cannot carry."""

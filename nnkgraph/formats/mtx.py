@@ -36,7 +36,12 @@ class Mtx(Format):
     """Matrix Market coordinate file (graphs)."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".mtx", ".mtx.gz")
-    beside: ClassVar[tuple[str, ...]] = ("ids", "errors", "candidates")
+    beside: ClassVar[tuple[str, ...]] = (
+        "ids",
+        "errors",
+        "candidates",
+        "bridges",
+    )
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write a symmetric matrix by its lower triangle, a directed one in full."""

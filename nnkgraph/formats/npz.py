@@ -81,7 +81,7 @@ class Npz(Format):
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
         del target
         members = _sparse_members(graph.adjacency)
-        extras = Extras(graph.ids, graph.errors, graph.candidates)
+        extras = Extras(graph.ids, graph.errors, graph.candidates, graph.bridges)
         members |= extra_members(extras)
         members["directed"] = np.array(graph.directed)
         members["provenance"] = np.array(provenance_text(graph.provenance))
@@ -146,6 +146,8 @@ def extra_members(extras: Extras) -> dict[str, Any]:
         members["errors"] = extras.errors.astype(np.float64, copy=False)
     if extras.candidates is not None:
         members["candidates"] = extras.candidates.astype(np.int32, copy=False)
+    if extras.bridges is not None:
+        members["bridges"] = extras.bridges.astype(np.int64, copy=False)
     return members
 
 
@@ -155,6 +157,7 @@ def read_extras(archive: Archive) -> Extras:
         archive.strings("ids") if "ids" in archive else None,
         archive.read("errors") if "errors" in archive else None,
         archive.read("candidates") if "candidates" in archive else None,
+        archive.read("bridges") if "bridges" in archive else None,
     )
 
 

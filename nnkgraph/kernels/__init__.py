@@ -35,4 +35,4 @@ class Plain:
 
     def coefficients(self, _distance: FloatArray, /) -> FloatArray:
         """Refuse: a kernel without a form has none."""
-        raise NotImplementedError
+        raise TypeError("a kernel without a form has no coefficients")

@@ -88,7 +88,7 @@ def join_pairs(
             protected = heavy[i, t] or (at >= 0 and heavy[j, at])
             if protected and (weight == 0.0 or weight < min_weight):
                 weight = larger
-            if weight > 0.0 and weight >= min_weight:
+            if weight > 0.0 and (weight >= min_weight or protected):
                 if fill:
                     columns[place[i]], values[place[i]] = j, weight
                     columns[place[j]], values[place[j]] = i, weight

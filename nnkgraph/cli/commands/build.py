@@ -37,7 +37,46 @@ from nnkgraph.cli import options
     default=0,
     show_default=True,
     metavar="M",
-    help="Every node's own M heaviest edges stay, whatever the rule says.",
+    help="Every node's own M heaviest edges stay, whatever rule and --min-weight say.",
+)
+@click.option(
+    "--connect",
+    type=click.Choice(["none", "mst"]),
+    default="none",
+    show_default=True,
+    help="Add the shortest bridges between components; they are marked in the graph.",
+)
+@click.option(
+    "--grow",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="TOL",
+    help="More candidates for nodes, until none outside has a residual above TOL.",
+)
+@click.option(
+    "--max-k",
+    type=click.IntRange(min=1),
+    show_default="8 k",
+    help="The most candidates that nodes may grow to.",
+)
+@click.option(
+    "--k-check",
+    is_flag=True,
+    help="Report what residual a point outside the candidates could have.",
+)
+@click.option(
+    "--round",
+    "digits",
+    type=click.IntRange(1, 15),
+    default=None,
+    metavar="DIGITS",
+    help="Significant digits of weights and errors.",
+)
+@click.option(
+    "--min-recall",
+    type=click.FloatRange(0, 1),
+    default=None,
+    metavar="SHARE",
+    help="Fail where the estimated recall of the search is below this.",
 )
 @options.scale_opt
 @options.duplicates_opt

@@ -105,7 +105,7 @@ def command(
       nnkgraph compare points.npy -k 10:50:5 -o sparsity.png -o sparsity.csv
       nnkgraph compare points.npy --method nnk --method l1:eta=0.1 --json
     """
-    from nnkgraph import formats
+    from nnkgraph import formats, registry
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
     from nnkgraph.tasks.compare import compare
@@ -123,6 +123,7 @@ def command(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        sparse=registry.create("kernels", settings["kernel"]).base == "gram",
     )
     found = compare(matrix, stages=Progress(), **settings)
     for name in output:

@@ -50,7 +50,7 @@ def command(
       nnkgraph search points.npy -o knn.npz -k 50
       nnkgraph build points.npy -o graph.npz -k 30 --search precomputed:path=knn.npz
     """
-    from nnkgraph import formats, report
+    from nnkgraph import formats, registry, report
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
     from nnkgraph.find import find_candidates
@@ -71,6 +71,7 @@ def command(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        sparse=registry.create("kernels", kernel).base == "gram",
     )
     found = find_candidates(
         matrix,

@@ -1,0 +1,138 @@
+"""Bridges between the components of a graph: the shortest that join them all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.compiled import borrowed, compiled, frozen
+from nnkgraph.data import SparseGram
+from nnkgraph.errors import ParameterError
+from nnkgraph.pairs import BASES, DISTANCES, any_value
+from nnkgraph.problem import Problem
+
+if TYPE_CHECKING:
+    from nnkgraph.data import FloatArray, Graph, IndexArray
+    from nnkgraph.kernels import Kernel
+
+WAYS = ("none", "mst")
+
+
+def check_connect(way: str, kernel: Kernel, rule: str) -> None:
+    """Refuse what cannot be connected."""
+    if way not in WAYS:
+        raise ParameterError(f"unknown way {way!r} to connect; choose from none, mst")
+    if way == "none":
+        return
+    if rule == "none":
+        raise ParameterError("a directed graph is not connected: use another rule")
+    if kernel.nearness not in BASES:
+        raise ParameterError("a kernel function has no distances to connect by")
+
+
+def connected(graph: Graph, x: Any, kernel: Kernel, min_weight: float) -> Graph:
+    """Return the graph with the shortest bridges between its components.
+
+    The bridges are those of a minimum spanning tree of the components. Each weighs what
+    the kernel says, but not less than ``min_weight``.
+    """
+    if isinstance(x, SparseGram):
+        raise ParameterError("a sparse matrix of similarities has no bridges to offer")
+    bridges = _bridges(graph, x, kernel.nearness)
+    if not len(bridges):
+        return replace(graph, bridges=bridges)
+    weights = np.maximum(_similar(x, kernel, bridges), min_weight)
+    from scipy.sparse import coo_array
+
+    edges = graph.adjacency.tocoo()
+    row, column = bridges.T
+    adjacency = coo_array(
+        (
+            np.concatenate([edges.data, weights, weights]),
+            (
+                np.concatenate([edges.row, row, column]),
+                np.concatenate([edges.col, column, row]),
+            ),
+        ),
+        graph.adjacency.shape,
+    ).tocsr()
+    adjacency.sort_indices()
+    return replace(graph, adjacency=adjacency, bridges=bridges)
+
+
+def _similar(x: Any, kernel: Kernel, bridges: IndexArray) -> FloatArray:
+    """Return the similarity of the ends of each bridge, the same from both sides."""
+    row, column = bridges.T
+    index = column[:, np.newaxis]
+    # A local bandwidth has nothing to look at here but the bridge itself.
+    distance = np.full(index.shape, np.inf)
+    problem = Problem(x, x[row], index, distance, kernel, rows=row)
+    return problem.cross()[:, 0]
+
+
+def _bridges(graph: Graph, x: Any, base: str) -> IndexArray:
+    """Return the ends of the bridges, the lower node first, in order."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, first = connected_components(graph.adjacency, directed=False)
+    label: IndexArray = first
+    found: list[tuple[int, int]] = []
+    while count > 1:
+        size = np.bincount(label, minlength=count)
+        best = _nearest_outside(x, base, label, int(size.argmax()), count)
+        count, label = _merged(best, label, found)
+    return np.array(sorted(found), np.int64).reshape(-1, 2)
+
+
+def _nearest_outside(
+    x: Any, base: str, label: IndexArray, largest: int, count: int
+) -> IndexArray:
+    """Return, for every component but the largest, its shortest way out."""
+    score = np.full(count, np.inf)
+    ends = np.full((count, 2), -1, np.int64)
+    sign = 1.0 if base in DISTANCES else -1.0
+    rows = np.flatnonzero(label != largest)
+    task = frozen(x), rows, label.astype(np.int64), BASES.index(base), sign
+    _look_outside(*task, score, ends)
+    others: IndexArray = ends[np.arange(count) != largest]
+    return others
+
+
+@compiled
+def _look_outside(
+    x: Any, rows: Any, label: Any, base: int, sign: float, score: Any, ends: Any
+) -> None:
+    """Find the shortest pair of every component; ties go to the lower node numbers."""
+    x = borrowed(x)
+    for i in rows:
+        own = label[i]
+        for j in range(x.shape[0]):
+            if label[j] != own:
+                low, high = min(i, j), max(i, j)
+                value = sign * any_value(x, low, x, high, base)
+                better = value < score[own]
+                if value == score[own]:
+                    better = low < ends[own, 0] or (
+                        low == ends[own, 0] and high < ends[own, 1]
+                    )
+                if better:
+                    score[own] = value
+                    ends[own, 0], ends[own, 1] = low, high
+
+
+def _merged(
+    best: IndexArray, label: IndexArray, found: list[tuple[int, int]]
+) -> tuple[int, IndexArray]:
+    """Add bridges that join two components; return the components they leave."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    for low, high in np.unique(best, axis=0):
+        found.append((int(low), int(high)))
+    row, column = label[best[:, 0]], label[best[:, 1]]
+    count = int(label.max()) + 1
+    joined = coo_array((np.ones(len(row)), (row, column)), (count, count))
+    left, names = connected_components(joined, directed=False)
+    return int(left), names[label]
