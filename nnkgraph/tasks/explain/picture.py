@@ -1,0 +1,233 @@
+"""A picture of one neighborhood: who was kept, who was dropped, and by which plane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.errors import InputError
+from nnkgraph.scaling import scaled
+from nnkgraph.tasks.explain._planes import region, view
+from nnkgraph.tasks.plot import new_figure
+
+if TYPE_CHECKING:
+    from nnkgraph.data import Features, FloatArray
+    from nnkgraph.tasks.explain import Explanation
+
+# Told apart by color-blind readers too.
+_KEPT, _NODE, _REGION, _DROPPED = "#0072b2", "#d55e00", "#56b4e9", "#7f7f7f"
+
+_MOST_NAMES = 12
+"""Up to so many candidates all are named; of more, only the kept ones."""
+
+
+_ASIDE = np.array([[0.64, -0.77], [0.77, 0.64]])
+"""Turns by 50 degrees: names stand beside the lines that go on behind a neighbor."""
+
+
+def check_places(features: Features, coordinates: Features | None, kernel: str) -> None:
+    """Refuse what cannot be drawn, before any work is done."""
+    where = features if coordinates is None else coordinates
+    size = where.x.shape[1]
+    if coordinates is None and kernel.partition(":")[0] == "precomputed":
+        raise InputError(
+            f"{features.name}: similarities say not where nodes are: a picture needs "
+            "--coords FILE with 2 or 3 columns"
+        )
+    if size not in {2, 3}:
+        advice = ": give --coords FILE" if coordinates is None else ""
+        raise InputError(
+            f"{where.name}: {size} columns; a picture needs 2 or 3 of them{advice}"
+        )
+    if len(where.x) != len(features.x):
+        raise InputError(
+            f"{where.name}: coordinates of {len(where.x)} nodes, but {features.name} "
+            f"has {len(features.x)} rows"
+        )
+    if where.ids and features.ids and where.ids != features.ids:
+        raise InputError(
+            f"{where.name}: its ids are not those of {features.name}, or in another "
+            "order"
+        )
+
+
+def draw_explanation(
+    found: Explanation, features: Features, coordinates: Features | None = None
+) -> Any:
+    """Draw a node with its candidates, over coordinates or the features themselves.
+
+    Over 2-D features, as they are scaled, the Gaussian kernel has planes: through every
+    neighbor, perpendicular to its line to the node. What lies beyond one is redundant
+    next to that neighbor.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    check_places(features, coordinates, found.facts["kernel"])
+    if coordinates is None:
+        x = scaled(features.x, found.facts["scale"], features.name)
+    else:
+        x = coordinates.x
+    x = np.asarray(x, np.float64)
+    size = x.shape[1]
+    figure = new_figure(6.4, 7.8 if size == 2 else 6.8)
+    # Left to itself, a 3-D picture would put lines and far nodes before near ones.
+    three = {"projection": "3d", "computed_zorder": False} if size == 3 else {}
+    axes: Any = figure.add_subplot(**three)
+    shown = [found.node, *(entry["node"] for entry in found.candidates)]
+    low, high = view(x[shown])
+    _draw_others(axes, np.delete(x, shown, axis=0), low, high)
+    if coordinates is None and has_planes(found, size):
+        _draw_planes(axes, found, x, low, high)
+    _draw_lines(axes, found, x)
+    _draw_nodes(axes, found, x)
+    _write_names(axes, found, x)
+    for name, start, stop in zip("xyz", low, high, strict=False):
+        getattr(axes, f"set_{name}lim")(start, stop)
+    axes.set_aspect("equal")
+    axes.tick_params(labelsize=8, color=_DROPPED, labelcolor=_DROPPED)
+    axes.set_title(_title(found), fontsize=11)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def has_planes(found: Explanation, size: int) -> bool:
+    """Return whether neighbors exclude by planes that a picture can show."""
+    kernel = found.facts["kernel"].partition(":")[0]
+    method = found.facts["method"].partition(":")[0]
+    # A penalty bends the planes of l1.
+    return size == 2 and kernel == "gaussian" and method != "l1"
+
+
+def _draw_others(
+    axes: Any, others: FloatArray, low: FloatArray, high: FloatArray
+) -> None:
+    others = others[((others >= low) & (others <= high)).all(axis=1)]
+    if len(others):
+        label = "not a candidate"
+        axes.scatter(*others.T, s=4, color="#bbbbbb", label=label, zorder=1)
+
+
+def _draw_planes(
+    axes: Any, found: Explanation, x: FloatArray, low: FloatArray, high: FloatArray
+) -> None:
+    kept = [entry["node"] for entry in found.candidates if entry["kept"]]
+    inside = region(x[found.node], x[kept], low, high)
+    axes.fill(
+        *inside.T, color=_REGION, alpha=0.16, linewidth=0, zorder=0, label="polytope"
+    )
+    label = "plane of a neighbor: its pairwise limit"
+    for at in x[kept]:
+        across = (at - x[found.node])[::-1] * [1, -1]
+        axes.axline(
+            at,
+            at + across,
+            color=_REGION,
+            linewidth=1.1,
+            linestyle=(0, (5, 3)),
+            zorder=1,
+            label=label,
+        )
+        label = "_once"
+
+
+def _draw_lines(axes: Any, found: Explanation, x: FloatArray) -> None:
+    """Join the node with its neighbors, and what was dropped with what excludes it."""
+    largest = max((entry["weight"] for entry in found.candidates), default=0.0)
+    label = "to the neighbor that suffices"
+    for entry in found.candidates:
+        if entry["kept"]:
+            ends = x[[found.node, entry["node"]]]
+            width = 1.0 + 5.0 * entry["weight"] / largest
+            axes.plot(
+                *ends.T, color=_KEPT, linewidth=width, solid_capstyle="round", zorder=3
+            )
+        elif entry["pairwise_by"]:
+            ends = x[[entry["pairwise_by"][0], entry["node"]]]
+            axes.plot(
+                *ends.T, ":", color=_DROPPED, linewidth=0.9, label=label, zorder=2
+            )
+            label = "_once"
+
+
+def _draw_nodes(axes: Any, found: Explanation, x: FloatArray) -> None:
+    kinds: list[tuple[str, list[int], dict[str, Any]]] = [
+        ("node", [found.node], {"color": _NODE, "marker": "s", "s": 75}),
+        (
+            "kept (width of line: weight)",
+            _nodes(found, kept=True),
+            {"color": _KEPT, "s": 42, "edgecolors": "white", "linewidths": 0.8},
+        ),
+        (
+            "dropped: one neighbor suffices",
+            _nodes(found, kept=False, pairwise=True),
+            {"color": _DROPPED, "s": 26, "alpha": 0.7, "linewidths": 0},
+        ),
+        (
+            "dropped: several together",
+            _nodes(found, kept=False, pairwise=False),
+            {
+                "facecolors": "white",
+                "edgecolors": _DROPPED,
+                "marker": "D",
+                "s": 24,
+                "linewidths": 1.0,
+            },
+        ),
+    ]
+    for label, nodes, style in kinds:
+        if nodes:
+            axes.scatter(*x[nodes].T, label=label, zorder=4, **style)
+
+
+def _nodes(found: Explanation, **wanted: bool) -> list[int]:
+    return [
+        entry["node"]
+        for entry in found.candidates
+        if all(entry[key] is value for key, value in wanted.items())
+    ]
+
+
+def _write_names(axes: Any, found: Explanation, x: FloatArray) -> None:
+    """Name candidates, beside the line that leads away from the node."""
+    from matplotlib.patheffects import withStroke
+
+    few = len(found.candidates) <= _MOST_NAMES
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    for entry in found.candidates:
+        if not (few or entry["kept"]):
+            continue
+        text = str(entry["node"] if entry["id"] is None else entry["id"])
+        color = _KEPT if entry["kept"] else _DROPPED
+        at = x[entry["node"]]
+        if len(at) == 3:
+            axes.text(
+                *at, f" {text}", fontsize=8, color=color, path_effects=halo, zorder=5
+            )
+            continue
+        away = _ASIDE @ (at - x[found.node])
+        length = float(np.hypot(*away)) or 1.0
+        axes.annotate(
+            text,
+            at,
+            xytext=14 * away / length,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color=color,
+            path_effects=halo,
+            zorder=5,
+        )
+
+
+def _title(found: Explanation) -> str:
+    known = found.facts
+    sigma = "" if known["sigma"] is None else f", sigma {known['sigma']:.4g}"
+    return (
+        f"node {found.name}: {known['kept']} of {known['candidate_count']} kept, "
+        f"J = {known['error']:.4g}\n{known['method']}, {known['kernel']}{sigma}, "
+        f"k = {known['k']}"
+    )
