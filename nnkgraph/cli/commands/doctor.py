@@ -1,0 +1,183 @@
+"""nnkgraph doctor: what data is like, and which options suit it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nnkgraph.cli import options, say
+
+if TYPE_CHECKING:
+    from nnkgraph.tasks.doctor import Diagnosis
+
+_WIDTH = 30
+"""Characters of the longest bar."""
+
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+"""Eighths of a character."""
+
+_DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
+"""What ``build`` takes anyway and need not be written out."""
+
+
+@click.command()
+@options.features_arg
+@options.k_opt
+@options.kernel_opt
+@options.sigma_opt
+@options.search_opt
+@options.scale_opt
+@options.workers_opt
+@options.executor_opt
+@options.seed_opt
+@options.table_options
+@options.json_opt
+@options.talk_options
+def command(
+    features: str,
+    format: str | None,  # noqa: A002 - the option's name
+    delimiter: str | None,
+    header: bool | None,
+    id_column: str | None,
+    json: bool,
+    **settings: Any,
+) -> None:
+    """Say what FEATURES are like, whether NNK matters on them, and what to run.
+
+    Reports copies, scales, hubs, how much NNK prunes, how its graph differs from
+    mutual kNN, isolated nodes under each rule, whether k was enough and how the
+    bandwidth fits; then suggests a line that was tried out: its graph has no isolated
+    node. '!' marks what asks for something to be done.
+
+    \b
+    Examples:
+      nnkgraph doctor points.npy
+      nnkgraph doctor table.csv --id-column id -k 15
+      nnkgraph doctor data.h5::features --kernel cosine --json
+    """
+    from nnkgraph import registry
+    from nnkgraph.cli.files import read_features
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.tasks.doctor import diagnose
+
+    reading: dict[str, Any] = {
+        "format": format,
+        "delimiter": delimiter,
+        "header": header,
+        "id_column": id_column,
+    }
+    gram = registry.create("kernels", settings["kernel"]).base == "gram"
+    matrix = read_features(features, **reading, sparse=gram)
+    found = diagnose(matrix, stages=Progress(), **settings)
+    for note in found.notes:
+        say.summary(note)
+    line = _line(features, {**settings, **reading}, found)
+    if json:
+        from json import dumps
+
+        say.data(dumps(_figures(found, line), indent=2, allow_nan=False))
+    else:
+        say.data(_text(features, found, line))
+
+
+def _line(features: str, given: dict[str, Any], found: Diagnosis) -> str | None:
+    """Return the suggested command, ready for a shell."""
+    from pathlib import PurePath
+
+    from nnkgraph import formats
+
+    if found.suggestion is None:
+        return None
+    name = "" if features == "-" else PurePath(formats.split_item(features)[0]).name
+    stem = PurePath(name.removesuffix(".gz")).stem
+    safe = f"./{features}" if features.startswith("-") and name else features
+    words = ["nnkgraph", "build", safe, "-o"]
+    target = f"{stem}-graph.npz" if stem else "graph.npz"
+    words.append(f"./{target}" if target.startswith("-") else target)
+    for option, value in {**given, **found.suggestion.settings}.items():
+        if option in {"workers", "executor"} or value is None:
+            continue
+        flag = f"--{option.replace('_', '-')}"
+        if option == "header":
+            words.append(flag if value else "--no-header")
+        elif value != _DEFAULTS.get(option):
+            words += ["-k" if option == "k" else flag, str(value)]
+    return shlex.join(words)
+
+
+def _figures(found: Diagnosis, line: str | None) -> dict[str, Any]:
+    """Return all figures, the findings and the suggestion as JSON values."""
+    told = found.suggestion
+    return {
+        **found.figures,
+        "findings": [
+            {"section": one.section, "text": one.text, "advice": one.advice}
+            for one in found.findings
+        ],
+        "suggestion": told
+        and {
+            "command": line,
+            "settings": told.settings,
+            "reasons": told.reasons,
+            **told.facts,
+        },
+    }
+
+
+def _text(features: str, found: Diagnosis, line: str | None) -> str:
+    """Return the findings, section by section."""
+    lines = [say.printable(features)]
+    section = ""
+    for one in found.findings:
+        if one.section != section:
+            section = one.section
+            lines += ["", section]
+        lines.append(f"{'!' if one.advice else ' '} {say.printable(one.text)}")
+        lines += _bars(one.bars)
+    lines += ["", "suggested"]
+    if found.suggestion is None or line is None:
+        lines.append("! nothing: every graph tried has isolated nodes")
+    else:
+        facts = found.suggestion.facts
+        lines.append(f"  {say.printable(line)}")
+        lines += [f"  because {reason}" for reason in found.suggestion.reasons]
+        lines.append(
+            f"  tried: {facts['edges']} edges, {facts['edges_per_node']:.2f} per node, "
+            f"components: {facts['components']}, isolated: {facts['isolated']}"
+        )
+        if facts["components"] > 1:
+            lines.append("  --connect mst would join the components")
+    return _encodable("\n".join(lines))
+
+
+def _bars(bars: list[tuple[str, int]]) -> list[str]:
+    """Draw a histogram, in ASCII where the terminal or pipe has no block characters."""
+    if not bars:
+        return []
+    most = max(1, *(count for _, count in bars))
+    label = max(len(name) for name, _ in bars)
+    digits = len(str(most))
+    plain = _encodable(_BLOCKS) != _BLOCKS
+    drawn = ((name, count, _bar(count / most, plain=plain)) for name, count in bars)
+    return [
+        f"    {name:>{label}} {count:>{digits}} {bar}".rstrip()
+        for name, count, bar in drawn
+    ]
+
+
+def _bar(share: float, *, plain: bool) -> str:
+    """Return a bar; what is above zero shows."""
+    if plain:
+        return "#" * max(round(share * _WIDTH), share > 0)
+    eighths = max(round(share * _WIDTH * 8), int(share > 0))
+    return _BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8].strip()
+
+
+def _encodable(text: str) -> str:
+    """Escape what standard output cannot write, instead of failing on it."""
+    import sys
+
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

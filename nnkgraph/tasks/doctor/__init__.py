@@ -1,0 +1,185 @@
+"""What features are like, whether NNK matters on them, and how to build from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nnkgraph import registry, report
+from nnkgraph.data import Features
+from nnkgraph.executors import open_pool
+from nnkgraph.find import rows_of
+from nnkgraph.prepare import estimated_seconds, k_warnings, make_plan
+from nnkgraph.stages import Stages
+from nnkgraph.tasks.doctor import _figures
+from nnkgraph.tasks.doctor._case import MIN_WEIGHT, Case
+from nnkgraph.tasks.doctor._columns import column_facts
+from nnkgraph.tasks.doctor._findings import findings
+from nnkgraph.tasks.doctor._suggest import Suggestion, better_scale, suggest
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nnkgraph.executors import Pool
+    from nnkgraph.tasks.doctor._finding import Finding
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Figures, what they mean, and what to do."""
+
+    figures: dict[str, Any]
+    """All numbers; plain JSON values."""
+
+    findings: list[Finding]
+    """The same in words."""
+
+    suggestion: Suggestion | None
+    """Options whose graph has no isolated node; None where no graph can."""
+
+    notes: list[str]
+    """How candidates were found."""
+
+
+def diagnose(
+    features: Features | ArrayLike,
+    /,
+    *,
+    k: int | None = None,
+    kernel: str = "gaussian",
+    sigma: str | float | None = None,
+    search: str = "auto",
+    scale: str = "none",
+    seed: int = 0,
+    workers: int | str = 1,
+    executor: str = "processes",
+    stages: Stages | None = None,
+) -> Diagnosis:
+    """Look at features with the eyes of ``build_graph``, whose parameters these are.
+
+    All rows are searched once and solved; every graph is made of what was found then.
+    Only where the features should be scaled are they searched again, to try that out.
+
+    Returns
+    -------
+    Diagnosis
+        The graphs it speaks of are those that ``build_graph`` makes of these features.
+    """
+    stages = stages or Stages()
+    features = features if isinstance(features, Features) else Features.of(features)
+    given: dict[str, Any] = {
+        "k": k,
+        "kernel": kernel,
+        "sigma": sigma,
+        "search": search,
+        "scale": scale,
+        "min_weight": MIN_WEIGHT,
+        "executor": executor,
+    }
+    columns = _columns(features, kernel)
+    given, replaced = _without_direction(given, columns)
+    plan = make_plan(features, **given)
+    rows = rows_of(features, plan, given["scale"], "merge", stages)
+    seconds = estimated_seconds(rows.x, plan.k)
+    with open_pool(executor, workers, seconds=seconds) as pool:
+        case = Case.of(plan, rows, pool, seed, stages)
+        figures = {
+            **_all_figures(features, case, columns),
+            "scale": given["scale"],
+            "replaced": list(replaced.values()),
+        }
+        suggestion = _suggested(features, case, given, columns, pool, seed, stages)
+    changed = {name: given[name] for name in replaced}
+    if suggestion:
+        settings = {**changed, **suggestion.settings}
+        reasons = [*replaced.values(), *suggestion.reasons]
+        suggestion = replace(suggestion, settings=settings, reasons=reasons)
+    return Diagnosis(
+        figures, findings(figures), suggestion, list(case.candidates.notes)
+    )
+
+
+def _columns(features: Features, kernel: str) -> dict[str, Any]:
+    """Describe the columns; empty where they are nodes and no features."""
+    if registry.create("kernels", kernel).base == "gram":
+        return {}
+    return {"columns": int(features.x.shape[1]), **column_facts(features.x)}
+
+
+def _without_direction(
+    given: dict[str, Any], columns: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Look without angles where some rows have none; say so."""
+    said: dict[str, str] = {}
+    zero = columns.get("zero_rows", 0)
+    if not zero:
+        return given, said
+    rows = "1 row is" if zero == 1 else f"{zero} rows are"
+    if given["kernel"].partition(":")[0] == "cosine":
+        said["kernel"] = (
+            f"{rows} all zeros, without a direction, which kernel cosine refuses: "
+            "gaussian instead; remove them to use cosine"
+        )
+        given = {**given, "kernel": "gaussian"}
+    if given["scale"] == "unit":
+        said["scale"] = (
+            f"{rows} all zeros, without a direction, which scale unit refuses: not "
+            "scaled instead; remove them to use it"
+        )
+        given = {**given, "scale": "none"}
+    return given, said
+
+
+def _all_figures(
+    features: Features, case: Case, columns: dict[str, Any]
+) -> dict[str, Any]:
+    """Count and measure everything."""
+    return {
+        "input": {
+            "name": features.name,
+            "shape": list(features.x.shape),
+            "dtype": features.dtype,
+        },
+        "kernel": registry.spec(case.plan.kernel),
+        "local": case.is_local,
+        "rows": _figures.row_facts(case),
+        "columns": columns,
+        "search": {
+            **report.search_facts(case.candidates),
+            "exact": case.candidates.exact,
+        },
+        "support": _figures.support_facts(case),
+        "overlap": _figures.overlap_facts(case),
+        "graphs": _figures.graph_facts(case),
+        "hubs": _figures.hub_facts(case),
+        "outside": _figures.outside_facts(case),
+        "distances": _figures.distance_facts(case),
+        "certificate": report.certificate(case.solved(), case.rows.origin),
+        "warnings": [*features.warnings, *k_warnings(case.plan.k, case.rows)],
+    }
+
+
+def _suggested(
+    features: Features,
+    case: Case,
+    given: dict[str, Any],
+    columns: dict[str, Any],
+    pool: Pool,
+    seed: int,
+    stages: Stages,
+) -> Suggestion | None:
+    """Try options out, on scaled features where those need it."""
+    free = given["sigma"] in {None, "auto"} and ":" not in given["kernel"]
+    scale, why = better_scale(case, given["scale"], columns)
+    if not scale:
+        return suggest(case, free_sigma=free)
+    plan = make_plan(features, **{**given, "scale": scale})
+    rows = rows_of(features, plan, scale, "merge", stages)
+    scaled = suggest(Case.of(plan, rows, pool, seed, stages), free_sigma=free)
+    if scaled is None:
+        return suggest(case, free_sigma=free)
+    return replace(
+        scaled,
+        settings={**scaled.settings, "scale": scale},
+        reasons=[why, *scaled.reasons],
+    )

@@ -1,0 +1,97 @@
+"""What the columns of a feature matrix say about scaling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.checks import row_blocks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import FloatArray
+
+_FEW = 10
+"""One column in so many may hold most of the variance before that is remarkable."""
+
+_APART = 10.0
+"""Scales differ by orders of magnitude where the widest is so many times the usual."""
+
+_UNCORRELATED = 1e-3
+"""Principal components have correlations below this, measured columns hardly ever."""
+
+_LOOKED_AT = 50
+"""Columns that are tested for being principal components."""
+
+
+def column_facts(x: NDArray[Any]) -> dict[str, Any]:
+    """Describe the columns; ``scale_apart`` says that a few drown the others.
+
+    Parameters
+    ----------
+    x : (n, d) array
+        The features as they were read; they may be a memory map.
+
+    Returns
+    -------
+    dict
+        ``constant`` columns, ``zero_rows``, ``largest`` column and its
+        ``largest_share`` of the variance, ``columns_90`` that hold 90 % of it,
+        ``scale_ratio`` of the widest to the usual column, and what follows.
+    """
+    n, d = x.shape
+    mean = sum(block.sum(axis=0, dtype=np.float64) for block in row_blocks(x)) / n
+    low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    square, zero = np.zeros(d), 0
+    for block in row_blocks(x):
+        low = np.minimum(low, block.min(axis=0))
+        high = np.maximum(high, block.max(axis=0))
+        square += np.square(block - mean).sum(axis=0)
+        zero += int((~block.any(axis=1)).sum())
+    # The computed spread of a constant column may be a rounding error, not 0.
+    variance = np.where(low == high, 0.0, square / n)
+    return {
+        "constant": int((low == high).sum()),
+        "zero_rows": zero,
+        **_shares(x, mean, variance),
+    }
+
+
+def _shares(x: NDArray[Any], mean: Any, variance: FloatArray) -> dict[str, Any]:
+    order = np.argsort(-variance, kind="stable")
+    total = float(variance.sum())
+    held = np.cumsum(variance[order]) / total if total > 0 else np.ones(len(order))
+    some = int(np.searchsorted(held, 0.9 - 1e-12)) + 1
+    spread = np.sqrt(np.sort(variance[variance > 0]))
+    # The lower median: of two columns it is the narrow one.
+    ratio = float(spread[-1] / spread[(len(spread) - 1) // 2]) if len(spread) else 1.0
+    few = max(1, len(variance) // _FEW)
+    apart = len(spread) > 1 and some <= few and ratio >= _APART
+    return {
+        "largest": int(order[0]),
+        "largest_share": float(held[0]) if total > 0 else 0.0,
+        "columns_90": min(some, len(order)),
+        "scale_ratio": ratio,
+        "scale_apart": apart,
+        "principal": apart and _principal(x, mean, variance, order),
+    }
+
+
+def _principal(
+    x: NDArray[Any], mean: Any, variance: FloatArray, order: NDArray[Any]
+) -> bool:
+    """Whether columns look like principal components: their scales are wanted then.
+
+    Those come in falling order and are uncorrelated.
+    """
+    first = order[: min(_LOOKED_AT, int((variance > 0).sum()))]
+    if (np.diff(first) < 0).any():
+        return False
+    products = np.zeros((len(first), len(first)))
+    for block in row_blocks(x):
+        part = (block[:, first] - mean[first]) / np.sqrt(variance[first])
+        products += part.T @ part
+    np.fill_diagonal(products, 0.0)
+    return bool(np.abs(products).max(initial=0.0) < _UNCORRELATED * len(x))
