@@ -37,11 +37,11 @@ What was tried for the solver, and what it brought
 
 What was tried for the exact search
 -----------------------------------
-- *Blocks of queries against all rows*: 1.2 to 1.35 times its own products at 50,000 x 64.
+- *Blocks of queries against all rows*: 1.2 to 1.35 times their products at 50,000 x 64.
 - *Every pair once*: a product is a bound for both of its rows; half the products. Which
   rows are worked on at a time is kept apart by groups (`search/_mutual.py`).
-- *A first limit for every reservoir*, found by counting in the first thousand values:
-  without it two thirds of all values that ever enter a reservoir do so in the beginning.
+- *A first limit for every reservoir*, by counting in the first thousand values:
+  without it two thirds of all values that enter a reservoir do so in the beginning.
 - *No counted references* in the loop that offers values to reservoirs: a third of its
   time. Smaller tiles, rows ordered by nearest pivot, tighter limits: nothing.
 
