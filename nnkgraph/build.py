@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph import neighborhoods, registry, report
-from nnkgraph.connect import check_connect, connected
+from nnkgraph.connect import check_connect, connected, single
 from nnkgraph.data import Features, Graph
 from nnkgraph.duplicates import with_copies
 from nnkgraph.executors import open_pool
@@ -167,7 +167,7 @@ def build_graph(
         kept = None if asis else candidates.index
         bare = Graph(adjacency, None, plan.rule == "none", found.errors, kept)
         if connect == "mst":
-            bare = connected(bare, rows.x, fitted, min_weight)
+            bare = connected(bare, rows.x, single(fitted, candidates), min_weight)
         graph = replace(
             rounded_graph(with_copies(bare, rows), digits), ids=features.ids
         )

@@ -14,7 +14,7 @@ from nnkgraph.pairs import BASES, DISTANCES, any_value
 from nnkgraph.problem import Problem
 
 if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray, Graph, IndexArray
+    from nnkgraph.data import Candidates, FloatArray, Graph, IndexArray
     from nnkgraph.kernels import Kernel
 
 WAYS = ("none", "mst")
@@ -30,6 +30,15 @@ def check_connect(way: str, kernel: Kernel, rule: str) -> None:
         raise ParameterError("a directed graph is not connected: use another rule")
     if kernel.nearness not in BASES:
         raise ParameterError("a kernel function has no distances to connect by")
+
+
+def single(kernel: Kernel, candidates: Candidates) -> Kernel:
+    """Return a kernel with one bandwidth for all: the mean of local ones."""
+    if getattr(kernel, "sigma", None) != "local":
+        return kernel
+    known: Any = kernel
+    made: Kernel = replace(known, sigma=kernel.bandwidth(candidates))
+    return made
 
 
 def connected(graph: Graph, x: Any, kernel: Kernel, min_weight: float) -> Graph:
@@ -66,7 +75,6 @@ def _similar(x: Any, kernel: Kernel, bridges: IndexArray) -> FloatArray:
     """Return the similarity of the ends of each bridge, the same from both sides."""
     row, column = bridges.T
     index = column[:, np.newaxis]
-    # A local bandwidth has nothing to look at here but the bridge itself.
     distance = np.full(index.shape, np.inf)
     problem = Problem(x, x[row], index, distance, kernel, rows=row)
     return problem.cross()[:, 0]

@@ -83,6 +83,16 @@ def test_every_format_remembers_the_bridges(tmp_path, name):
     assert (again.adjacency != graph.adjacency).nnz == 0
 
 
+def test_bridges_of_local_bandwidths_weigh_by_their_mean():
+    x = islands()
+    graph = build_graph(x, k=5, sigma="local", connect="mst", min_weight=0)
+    low, high = graph.bridges.T
+    square = np.square(x[low] - x[high]).sum(-1)
+    expected = np.exp(-square / (2 * graph.report["sigma"] ** 2))
+    weights = graph.adjacency.tocsr()[low, high]
+    assert weights == pytest.approx(expected, rel=1e-12)
+
+
 def test_what_cannot_be_connected():
     with pytest.raises(ParameterError, match="directed"):
         build_graph(islands(), connect="mst", symmetrize="none")

@@ -38,6 +38,10 @@ class Eps(Plain):
     def check(self, kernel: Kernel, /) -> None:
         """Refuse kernels without distances, and a radius that nothing sets."""
         need_distances("eps", kernel)
+        if getattr(kernel, "sigma", None) == "local":
+            raise ParameterError(
+                "method 'eps' needs one sigma for all nodes: use another than 'local'"
+            )
         if not self.radius and not hasattr(kernel, "sigma"):
             raise ParameterError(
                 "method 'eps' needs radius=R: this kernel has no sigma to take it from"

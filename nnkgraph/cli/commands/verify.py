@@ -1,0 +1,108 @@
+"""nnkgraph verify: whether a graph is what it says it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nnkgraph.cli import options, say
+
+if TYPE_CHECKING:
+    from nnkgraph.tasks.verify import Verification
+
+
+@click.command()
+@options.features_arg
+@options.graph_arg
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="all nodes",
+    help="Look at so many nodes, drawn at random.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="For the draw of the sample.",
+)
+@options.table_options
+@options.json_opt
+@options.talk_options
+def command(
+    features: str,
+    graph: str,
+    sample: int | None,
+    seed: int,
+    format: str | None,  # noqa: A002 - the option's name
+    delimiter: str | None,
+    header: bool | None,
+    id_column: str | None,
+    json: bool,
+) -> None:
+    """Derive GRAPH again from FEATURES by a slow independent path, and compare.
+
+    The parameters are those that the graph carries. Distances, similarities and every
+    node's problem are computed anew in float64, by numpy and scipy.optimize.nnls,
+    without the search and the solver that build graphs. A line per check; exit code 6
+    where one fails.
+
+    \b
+    Examples:
+      nnkgraph verify points.npy graph.npz
+      nnkgraph verify points.npy graph.tsv --sample 1000
+      nnkgraph verify points.npy graph.npz --json
+    """
+    from nnkgraph.cli.files import read_features, read_graph, split_format
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.errors import QualityError
+    from nnkgraph.tasks.verify import verify
+
+    of_features, of_graph = split_format(format, [features], graph)
+    known = read_graph(graph, format=of_graph)
+    kernel = str(known.provenance.get("kernel", ""))
+    matrix = read_features(
+        features,
+        format=of_features,
+        delimiter=delimiter,
+        header=header,
+        id_column=id_column,
+        sparse=kernel.partition(":")[0] == "precomputed",
+    )
+    found = verify(
+        matrix, known, sample=sample, seed=seed, name=graph, stages=Progress()
+    )
+    if json:
+        from json import dumps
+
+        say.data(dumps(_described(found), indent=2, allow_nan=False))
+    else:
+        for check in found.checks:
+            say.data(f"{check.status:<12} {check.name:<11} {check.text}")
+    say.summary(f"{graph}: looked at {found.looked} of {found.nodes} nodes")
+    if found.failed:
+        names = ", ".join(check.name for check in found.failed)
+        raise QualityError(
+            f"{graph}: verification failed: {names}; {found.failed[-1].name}: "
+            f"{found.failed[-1].text}"
+        )
+
+
+def _described(found: Verification) -> dict[str, Any]:
+    return {
+        "ok": not found.failed,
+        "nodes": found.nodes,
+        "looked_at": found.looked,
+        "checks": [
+            {
+                "name": check.name,
+                "status": check.status,
+                "text": check.text,
+                **check.figures,
+            }
+            for check in found.checks
+        ],
+    }

@@ -1,0 +1,241 @@
+"""Which weights an edge may have, from what is known about its two ends.
+
+A node that was looked at says exactly what it gives to every other node; one that was
+not may give anything. What follows for an edge is a set of ranges, and the stored
+weight has to lie in one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.tasks.verify._recipe import Recipe
+
+    Bools = NDArray[np.bool_]
+    Outcome = tuple[Any, Any, Any]
+
+TIE = 1e-12
+"""Errors closer than this share of K_qq are equal."""
+
+EXISTENCE = 1e-9
+"""Weights this close to the threshold may be kept or dropped."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What nodes give to other nodes: ranges of directed weights."""
+
+    low: FloatArray
+    high: FloatArray
+    slack: FloatArray
+    sure: Bools
+    """Whether the other node is a candidate for certain."""
+    maybe: Bools
+    """Whether it can be one."""
+    heavy: Bools
+    """Whether it is among the node's heaviest for certain."""
+    maybe_heavy: Bools
+
+
+@dataclass(frozen=True)
+class Given:
+    """All directed weights that were derived, by the number n * node + other."""
+
+    n: int
+    key: IndexArray
+    side: Side
+    looked: Bools
+    """(n,) whether a node was looked at."""
+    low_error: FloatArray
+    high_error: FloatArray
+    own: FloatArray
+    """(n,) K_qq."""
+    group: IndexArray
+    """(n,) equal for identical rows."""
+    listed: IndexArray | None = None
+    """Sorted numbers of all candidates, where the graph holds them."""
+
+    def of(self, node: IndexArray, other: IndexArray) -> Side:
+        """Return what nodes give to others."""
+        wanted = node * self.n + other
+        at, there = _places(self.key, wanted)
+        blind = ~self.looked[node]
+        sure, maybe = there & self._take(self.side.sure, at), there | blind
+        if self.listed is not None:
+            known = _places(self.listed, wanted)[1]
+            sure, maybe = sure | (blind & known), np.where(blind, known, maybe)
+        top = np.where(blind & maybe, np.inf, 0.0)
+        return Side(
+            np.where(there, self._take(self.side.low, at), 0.0),
+            np.where(there, self._take(self.side.high, at), top),
+            np.where(there, self._take(self.side.slack, at), 0.0),
+            sure,
+            maybe,
+            there & self._take(self.side.heavy, at),
+            blind | (there & self._take(self.side.maybe_heavy, at)),
+        )
+
+    def _take(self, values: Any, at: IndexArray) -> Any:
+        return values[at] if len(values) else np.zeros(len(at), values.dtype)
+
+
+def _places(key: IndexArray, wanted: IndexArray) -> tuple[IndexArray, Bools]:
+    if not len(key):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    return at, key[at] == wanted
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of the pairs that were looked at."""
+
+    one: IndexArray
+    two: IndexArray
+    weight: FloatArray
+    expected: FloatArray
+    """The weight that comes nearest to the stored one."""
+    difference: FloatArray
+    """Relative difference of the two, for edges."""
+    decided: Bools
+    """Whether the weight is determined by what was looked at."""
+    loose: Bools
+    """Edges whose weight rounding alone can change by more than is allowed."""
+    outside: Bools
+    """Edges between nodes of which none is a candidate of the other."""
+    extra: Bools
+    missing: Bools
+    wrong: Bools
+
+
+def pairs_of(given: Given, adjacency: Any, rule: str) -> tuple[IndexArray, IndexArray]:
+    """Return all pairs about which something is known, and all edges among them."""
+    edges = adjacency.tocoo()
+    row, column = edges.row.astype(np.int64), edges.col.astype(np.int64)
+    seen = given.looked[row]
+    if rule != "none":
+        seen |= given.looked[column]
+    key = np.concatenate([given.key, row[seen] * given.n + column[seen]])
+    one, two = np.divmod(key, given.n)
+    if rule != "none":
+        one, two = np.minimum(one, two), np.maximum(one, two)
+    key = np.unique(one * given.n + two)
+    return key // given.n, key % given.n
+
+
+def judge(given: Given, adjacency: Any, recipe: Recipe, relative: float) -> Verdict:
+    """Compare every stored weight with what it may be."""
+    one, two = pairs_of(given, adjacency, recipe.rule)
+    weight = np.asarray(adjacency[one, two]).ravel() if len(one) else np.zeros(0)
+    a, b = given.of(one, two), given.of(two, one)
+    slack = np.maximum(np.where(a.maybe, a.slack, 0), np.where(b.maybe, b.slack, 0))
+    good, some = np.zeros(len(one), bool), np.zeros(len(one), bool)
+    decided = np.ones(len(one), bool)
+    expected, gap = np.full(len(one), np.nan), np.full(len(one), np.inf)
+    ways = _with_heavy(_outcomes(given, recipe, one, two, a, b), recipe, a, b)
+    for possible, *ends, least in ways:
+        low, high = (np.broadcast_to(end, len(one)) for end in ends)
+        room = slack + relative * np.maximum(weight, np.where(high < np.inf, high, 0))
+        drop = possible & (low - slack <= least + EXISTENCE)
+        keep = possible & (high + slack > 0) & (high + room >= least - EXISTENCE)
+        fits = (weight >= low - room) & (weight <= high + room)
+        fits &= weight >= least * (1 - 2 * relative)
+        good |= np.where(weight > 0, keep & fits, drop)
+        some |= keep
+        decided &= ~possible | (high < np.inf)
+        nearest = np.clip(weight, low, high)
+        closer = possible & (np.abs(nearest - weight) < gap)
+        expected = np.where(closer, nearest, expected)
+        gap = np.where(closer, np.abs(nearest - weight), gap)
+    there = weight > 0
+    outside = there & ~a.maybe & ~(b.maybe if recipe.rule != "none" else a.maybe)
+    extra = ~good & there & ~some
+    missing = ~good & ~there
+    return Verdict(
+        one,
+        two,
+        weight,
+        expected,
+        np.where(there & decided, gap / np.where(there, weight, 1.0), 0.0),
+        decided,
+        there & (slack > relative * weight),
+        outside,
+        extra,
+        missing,
+        ~good & ~extra & ~missing,
+    )
+
+
+def _outcomes(
+    given: Given, recipe: Recipe, one: IndexArray, two: IndexArray, a: Side, b: Side
+) -> Iterator[Outcome]:
+    """Yield what a rule may give: where it is possible, and the range of the weight."""
+    rule, always = recipe.rule, np.ones(len(one), bool)
+    larger = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
+    if rule == "none":
+        yield always, a.low, a.high
+    elif rule == "max":
+        yield always, *larger
+    elif rule == "mean":
+        yield always, (a.low + b.low) / 2, (a.high + b.high) / 2
+    elif rule == "min":
+        yield always, np.minimum(a.low, b.low), np.minimum(a.high, b.high)
+    elif rule == "mutual":
+        both = (a.low > 0) & (b.low > 0)
+        can = (a.high > 0) & (b.high > 0)
+        yield can, (a.low + b.low) / 2, (a.high + b.high) / 2
+        yield ~both, 0.0, 0.0
+    else:
+        yield from _by_error(given, recipe, one, two, a, b)
+
+
+def _by_error(
+    given: Given, recipe: Recipe, one: IndexArray, two: IndexArray, a: Side, b: Side
+) -> Iterator[Outcome]:
+    larger = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
+    tie = TIE * np.maximum(given.own[one], given.own[two])
+    least = given.low_error[two] - given.high_error[one]
+    most = given.high_error[two] - given.low_error[one]
+    both = a.maybe & b.maybe
+    # Errors are known up to rounding: near the limit, it may be a tie or not.
+    yield both & (least <= 10 * tie) & (most >= -10 * tie), *larger
+    yield both & (most > tie / 10), a.low, a.high
+    yield both & (least < -tie / 10), b.low, b.high
+    single = ~(a.sure & b.sure)
+    if recipe.rule == "error":
+        same = given.group[one] == given.group[two]
+        yield single & ~same, 0.0, 0.0
+        yield single & same, *larger
+    else:
+        yield a.maybe & ~b.sure, a.low, a.high
+        yield b.maybe & ~a.sure, b.low, b.high
+        yield ~a.sure & ~b.sure, 0.0, 0.0
+
+
+def _with_heavy(
+    outcomes: Iterator[Outcome], recipe: Recipe, a: Side, b: Side
+) -> Iterator[tuple[Any, Any, Any, float]]:
+    """Protect every node's own heaviest edges from the rule and the threshold.
+
+    Every outcome gets the weight below which its edge is dropped.
+    """
+    least = recipe.min_weight
+    if recipe.min_degree == 0 or recipe.rule == "none":
+        for outcome in outcomes:
+            yield *outcome, least
+        return
+    larger = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
+    sure, maybe = a.heavy | b.heavy, a.maybe_heavy | b.maybe_heavy
+    limit = least + EXISTENCE
+    for possible, low, high in outcomes:
+        yield possible & ~(sure & (high < least - EXISTENCE)), low, high, least
+        yield possible & maybe & (low <= limit), *larger, 0.0

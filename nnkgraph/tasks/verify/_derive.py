@@ -1,0 +1,233 @@
+"""Candidates, bandwidth and neighborhoods of the nodes that ``verify`` looks at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.tasks.verify._agree import Given
+from nnkgraph.tasks.verify._recipe import Check
+from nnkgraph.tasks.verify._slow import Shortlist
+from nnkgraph.tasks.verify._slow_kernel import distances
+from nnkgraph.tasks.verify._ways import own_similarities, ranges, stacked, weighed
+
+if TYPE_CHECKING:
+    from nnkgraph.data import FloatArray, Graph, IndexArray
+    from nnkgraph.stages import Stages
+    from nnkgraph.tasks.verify._recipe import Recipe
+    from nnkgraph.tasks.verify._slow import Space
+
+_RECALL_NODES = 1000
+"""The most nodes that the recall of an approximate search is counted on."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What follows from the features for the nodes that were looked at."""
+
+    looked: IndexArray
+    sigma: Check
+    search: Check
+    width: float | None = None
+    """The bandwidth of all nodes."""
+    given: Given | None = None
+    own: Any = None
+    error: Any = None
+    """J of the nodes that were looked at."""
+    residual: float = 0.0
+
+
+def derive(space: Space, graph: Graph, looked: IndexArray, stages: Stages) -> Derived:
+    """Find candidates, fit the bandwidth and solve, for some nodes."""
+    recipe = space.recipe
+    listed = graph.candidates
+    lost = listed is None and (
+        not recipe.exact or (recipe.grow and graph.errors is None)
+    )
+    if lost:
+        text = f"the file does not hold the candidates that {recipe.search} found"
+        sigma = Check("sigma", "not checked", text)
+        if not isinstance(recipe.sigma_rule, str):
+            sigma = sigma_check(recipe, np.zeros(0), 1, None)[0]
+        return Derived(looked, sigma, Check("candidates", "not checked", text))
+    if listed is None:
+        with stages("search", len(looked)) as on_rows:
+            lists = []
+            count = min(recipe.width, space.n - 1)
+            for one in space.shortlists(looked, count):
+                lists.append(one)
+                on_rows(1)
+        reach = np.array([_kth(space, one, recipe) for one in lists])
+        search = _tied_check(lists)
+    else:
+        lists = [_stored(listed[node]) for node in looked]
+        reach = _stored_reach(space, listed)
+        search = _recall_check(space, listed, looked)
+    every = listed is not None or len(looked) == space.n
+    check, width = sigma_check(recipe, reach, space.n, None if every else len(looked))
+    if listed is not None:
+        reach = reach[looked]
+    if recipe.method == "eps":
+        radius = recipe.weigher.radius or 3.0 * (recipe.sigma or 0.0)
+        squared = recipe.nearness == "squared-distance"
+        limit = radius**2 if squared else radius
+        lists = list(space.shortlists(looked, space.n, limit))
+    return _solved(space, graph, looked, lists, reach, width, check, search, stages)
+
+
+def _stored(line: IndexArray) -> Shortlist:
+    index = line[line >= 0].astype(np.int64)
+    return Shortlist(index, np.zeros(len(index)), slice(0, 0), len(index))
+
+
+def _kth(space: Space, one: Shortlist, recipe: Recipe) -> float:
+    """Return the distance that a bandwidth is made from; inf where there is none."""
+    m = min(recipe.k, one.k)
+    at = m - 1 - (recipe.sigma_rule == "matlab")
+    if m == 0:
+        return math.inf
+    value = float(one.value[max(at, 0)])
+    return math.sqrt(value) if space.recipe.nearness == "squared-distance" else value
+
+
+def _stored_reach(space: Space, listed: IndexArray) -> FloatArray:
+    recipe = space.recipe
+    if not isinstance(recipe.sigma_rule, str):
+        return np.zeros(len(listed))
+    reach = np.full(len(listed), np.inf)
+    for node, line in enumerate(listed):
+        index = line[line >= 0]
+        if len(index):
+            far = np.sort(distances(space, node, index))[: recipe.k]
+            reach[node] = far[max(len(far) - 1 - (recipe.sigma_rule == "matlab"), 0)]
+    return reach
+
+
+def _tied_check(lists: list[Shortlist]) -> Check:
+    tied = sum(one.tied.stop > one.k for one in lists)
+    text = f"brute force for {len(lists)} nodes, tied up to rounding: {tied}"
+    return Check("candidates", "ok", text, {"nodes": len(lists), "tied": tied})
+
+
+def _recall_check(space: Space, listed: IndexArray, looked: IndexArray) -> Check:
+    """Check that stored candidates are some; how good they are is information."""
+    own = np.arange(len(listed))[:, np.newaxis]
+    ordered = np.sort(listed, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    wrong = int((listed == own).any(axis=1).sum() + twice.any(axis=1).sum())
+    some = looked
+    if len(looked) > _RECALL_NODES:
+        some = looked[:: -(-len(looked) // _RECALL_NODES)]
+    found = total = 0
+    for node in some:
+        line = listed[node][listed[node] >= 0].astype(np.int64)
+        k = min(max(len(line), min(space.recipe.width, space.n - 1)), space.n - 1)
+        (best,) = space.shortlists(np.array([node]), k)
+        found += min(k, int(np.isin(line, best.index).sum()))
+        total += best.k
+    recall = found / total if total else 1.0
+    short = space.recipe.exact and recall < 1.0
+    text = (
+        f"as stored, not a candidate twice or of itself: {wrong} wrong nodes; recall "
+        f"{recall:.4f} on {len(some)} nodes"
+    )
+    status = "FAILED" if wrong or short else "ok"
+    figures = {"wrong": wrong, "recall": recall, "nodes": len(some)}
+    return Check("candidates", status, text, figures)
+
+
+def sigma_check(
+    recipe: Recipe, reach: FloatArray, n: int, sample: int | None
+) -> tuple[Check, float | None]:
+    """Compare the bandwidth; return the one to use: derived where all is known."""
+    rule, stored = recipe.sigma_rule, recipe.sigma
+    if rule is None or stored is None:
+        good = rule is None and stored is None
+        text = f"kernel {recipe.kernel} has {'none' if rule is None else 'one'}"
+        return Check("sigma", "ok" if good else "FAILED", text), stored
+    if not isinstance(rule, str):
+        good = rule == stored
+        text = f"{stored:.9g} is stored, {rule:.9g} was asked for"
+        return Check("sigma", "ok" if good else "FAILED", text), rule
+    known = reach[np.isfinite(reach)]
+    if rule == "local":
+        known = np.where(np.isfinite(reach) & (reach > 0), reach, 3.0)
+    largest = rule == "kth-max"
+    middle = float(known.max(initial=0.0) if largest else math.fsum(known))
+    middle = middle / 3 / (1 if largest else max(1, len(known)))
+    figures: dict[str, Any] = {"stored": stored, "derived": middle, "nodes": len(known)}
+    if sample is None:
+        derived = middle if middle > 0 else 1.0
+        good = abs(derived - stored) <= 1e-10 * derived
+        text = f"{rule}: {stored:.9g} is stored, {derived:.9g} derived from {n} nodes"
+        return Check("sigma", "ok" if good else "FAILED", text, figures), derived
+    if largest:
+        good = middle <= stored * (1 + 1e-10)
+        text = f"{rule}: {stored:.9g} is stored, at least {middle:.9g} by the sample"
+        return Check("sigma", "ok" if good else "FAILED", text, figures), stored
+    if len(known) < 2:
+        return Check("sigma", "not checked", "the sample is too small"), stored
+    spread = float(np.std(known / 3, ddof=1)) / math.sqrt(len(known))
+    spread *= math.sqrt(max(0.0, (n - sample) / (n - 1)))
+    figures["standard_error"] = spread
+    good = abs(middle - stored) <= 4.5 * spread + 1e-10 * stored
+    text = (
+        f"{rule}: {stored:.9g} is stored, {middle:.6g} +- {1.96 * spread:.2g} (95 %) "
+        f"by {len(known)} nodes"
+    )
+    return Check("sigma", "ok" if good else "FAILED", text, figures), stored
+
+
+def _solved(
+    space: Space,
+    graph: Graph,
+    looked: IndexArray,
+    lists: list[Shortlist],
+    reach: FloatArray,
+    width: float | None,
+    sigma: Check,
+    search: Check,
+    stages: Stages,
+) -> Derived:
+    recipe, n = space.recipe, space.n
+    own = own_similarities(space)
+    low: FloatArray = np.zeros(n)
+    high: FloatArray = np.full(n, np.inf)
+    if graph.errors is not None:
+        room = 10.0 ** (1 - recipe.digits) if recipe.digits else 0.0
+        low, high = graph.errors * (1 - room), graph.errors * (1 + room)
+    sides, keys, residual = [], [], 0.0
+    best = np.zeros(len(looked))
+    with stages("solve", len(looked)) as on_rows:
+        for place, (node, one) in enumerate(zip(looked, lists, strict=True)):
+            local = width
+            if recipe.sigma_rule == "local":
+                usable = np.isfinite(reach[place]) and reach[place] > 0
+                local = max(reach[place] / 3, 1e-150) if usable else 1.0
+            stored = None if graph.errors is None else float(graph.errors[node])
+            found, complete = weighed(space, int(node), one, local, stored)
+            index, side = ranges(recipe, one, found, complete)
+            keys.append(node * n + index)
+            sides.append(side)
+            if found:
+                errors = [way.error for way in found]
+                low[node] = min(errors) - 1e-14 * own[node]
+                high[node] = max(errors) + 1e-14 * own[node]
+                residual = max(residual, *(way.residual for way in found))
+                best[place] = errors[
+                    int(np.abs(np.array(errors) - (stored or 0)).argmin())
+                ]
+            on_rows(1)
+    key, side = stacked(keys, sides)
+    seen = np.zeros(n, bool)
+    seen[looked] = True
+    group = space.first[space.origin]
+    listed = None
+    if graph.candidates is not None:
+        row, column = np.nonzero(graph.candidates >= 0)
+        listed = np.sort(row * n + graph.candidates[row, column].astype(np.int64))
+    given = Given(n, key, side, seen, low, high, own, group, listed)
+    return Derived(looked, sigma, search, width, given, own, best, residual)
