@@ -195,6 +195,7 @@ def build_graph(
         provenance={
             **report.provenance(features, settings),
             "nodes_failed": certificate["nodes_failed"] if certificate else 0,
+            "support_sizes": report.support_sizes(found),
             **({"failure": found.failure} if found.failure else {}),
         },
         report={

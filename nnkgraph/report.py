@@ -116,6 +116,11 @@ def growth_facts(growth: Growth, rows: Rows) -> dict[str, Any]:
     }
 
 
+def support_sizes(found: Neighborhoods) -> list[int]:
+    """Count the nodes that keep 0, 1, 2, ... of their candidates."""
+    return [int(n) for n in np.bincount((found.weights > 0).sum(axis=1))]
+
+
 def versions() -> dict[str, str]:
     """Return the versions of everything that took part."""
     import platform
@@ -218,33 +223,3 @@ def graph_warnings(report: dict[str, Any], *, base: str) -> list[str]:
     else:
         advice = "try --min-degree 3, --symmetrize error-union or --sigma local"
     return [f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated; {advice}"]
-
-
-def description(graph: Graph) -> dict[str, Any]:
-    """Describe a graph: everything ``info`` shows."""
-    degree = np.diff(graph.adjacency.indptr)
-    weight = graph.adjacency.data
-    return {
-        **facts(graph),
-        "degree": _spread(degree),
-        "weight": _spread(weight),
-        "error": _spread(graph.errors) if graph.errors is not None else {},
-        "ids": "yes" if graph.ids else "no",
-        "candidates": "stored" if graph.candidates is not None else "not stored",
-        "provenance": graph.provenance,
-    }
-
-
-def _spread(values: Any) -> dict[str, float]:
-    """Return the extremes, the quartiles and the mean."""
-    if not len(values):
-        return {}
-    low, first, middle, third, high = np.percentile(values, [0, 25, 50, 75, 100])
-    return {
-        "min": float(low),
-        "q1": float(first),
-        "median": float(middle),
-        "q3": float(third),
-        "max": float(high),
-        "mean": math.fsum(values) / len(values),
-    }

@@ -42,6 +42,7 @@ ROOMS = [
     "rounding",
     "symmetrize",
     "report",
+    "describe",
     "prepare",
     "find",
     "build",

@@ -1,6 +1,7 @@
 """No silent gaps: bridges, candidates that grow, rounding, and gates."""
 
 import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -227,3 +228,23 @@ def test_copies_that_see_only_each_other_are_counted(duplicates):
         if duplicates == "merge":
             graph = build_graph(x, sigma=100.0, **options, **mended)
             assert graph.report["copies_apart"] == 0
+
+
+def test_info_shows_how_many_candidates_nodes_kept(run, tmp_path):
+    graph = build_graph(islands(), k=9)
+    kept = (build_graph(islands(), k=9, symmetrize="none").adjacency > 0).sum(axis=1)
+    for name in ("g.npz", "g.tsv", "g.graphml"):
+        write_graph(tmp_path / name, graph)
+        shown = json.loads(run("info", tmp_path / name, "--json").out)["support"]
+        assert shown["mean"] == pytest.approx(kept.mean())
+        assert shown["max"] == kept.max()
+
+
+@pytest.mark.parametrize("damaged", [5, "x", [1.5], [-1, 2], [10**9], {"a": 1}])
+def test_info_survives_odd_provenance(run, tmp_path, damaged):
+    graph = build_graph(islands(), k=9)
+    known = {**graph.provenance, "support_sizes": damaged}
+    write_graph(tmp_path / "g.npz", replace(graph, provenance=known))
+    result = run("info", tmp_path / "g.npz", "--json")
+    assert result.code == 0
+    assert json.loads(result.out)["support"] == {}

@@ -26,10 +26,10 @@ def command(
     """
     from json import dumps
 
-    from nnkgraph import report
     from nnkgraph.cli.files import read_graph
+    from nnkgraph.describe import description
 
-    known = report.description(read_graph(graph, format=format))
+    known = description(read_graph(graph, format=format))
     if json:
         say.data(dumps(known, indent=2, allow_nan=False))
         return
