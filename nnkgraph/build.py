@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph import neighborhoods, registry, report
+from nnkgraph.advice import advice
 from nnkgraph.connect import check_connect, connected, single
 from nnkgraph.data import Features, Graph
 from nnkgraph.duplicates import with_copies
+from nnkgraph.errors import ParameterError
 from nnkgraph.executors import open_pool
 from nnkgraph.find import find_and_fit, rows_of, wanted_of
 from nnkgraph.grow import check_grow
@@ -119,7 +121,9 @@ def build_graph(
     check_connect(connect, plan.kernel, plan.rule)
     check_digits(digits)
     if k_check or grow is not None:
-        check_grow(plan.method, plan.kernel, grow)
+        check_grow(plan.method, plan.kernel, grow, plan.k, max_k)
+    elif max_k is not None:
+        raise ParameterError("max_k is of use with grow only")
     rows = rows_of(features, plan, scale, duplicates, stages)
     seconds = estimated_seconds(rows.x, plan.k)
     with open_pool(executor, workers, seconds=seconds) as pool:
@@ -189,7 +193,8 @@ def build_graph(
     }
     certificate = report.certificate(found, rows.origin)
     facts = report.facts(graph)
-    apart = report.copies_apart(graph, rows.first)
+    apart = report.copies_apart(graph, rows.first) if facts["components"] > 1 else 0
+    tips = advice(plan, settings, duplicates)
     return replace(
         graph,
         provenance={
@@ -221,8 +226,8 @@ def build_graph(
                 *worker_warnings(workers, used),
                 *report.bandwidth_warnings(fitted, candidates),
                 *plan.method.remarks(candidates, found),
-                *report.copy_warnings(apart, duplicates),
-                *report.graph_warnings(facts, base=fitted.nearness),
+                *report.copy_warnings(apart, tips),
+                *report.graph_warnings(facts, tips),
             ],
             "notes": list(candidates.notes),
         },

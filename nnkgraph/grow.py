@@ -46,8 +46,16 @@ class Growth:
     """Nodes that would need more than they may have."""
 
 
-def check_grow(method: Method, kernel: Kernel, tolerance: float | None) -> None:
+def check_grow(
+    method: Method,
+    kernel: Kernel,
+    tolerance: float | None,
+    k: int,
+    max_k: int | None,
+) -> None:
     """Refuse kernels and methods whose residuals cannot be bounded."""
+    if max_k is not None and max_k < k:
+        raise ParameterError(f"max_k is {max_k}, but k is {k} already")
     if tolerance is not None and not 0 < tolerance < np.inf:
         raise ParameterError(f"grow must be a number above 0, not {tolerance:g}")
     if not (kernel.form and kernel.nearness in DISTANCES):

@@ -60,16 +60,11 @@ def copies_apart(graph: Graph, first: IndexArray | None) -> int:
     return int((alike & (np.bincount(label, minlength=count) > 1)).sum())
 
 
-def copy_warnings(apart: int, policy: str) -> list[str]:
+def copy_warnings(apart: int, tips: str) -> list[str]:
     """Say so where copies of a row see nothing but each other."""
     if not apart:
         return []
-    kept = ", --duplicates merge" if policy == "keep" else ""
-    message = (
-        f"{apart} components consist only of copies of one row; try --min-degree 3, "
-        f"--connect mst{kept}"
-    )
-    return [message]
+    return [f"{apart} components consist only of copies of one row{tips}"]
 
 
 def certificate(
@@ -213,13 +208,9 @@ def _last(candidates: Candidates) -> Any:
     return far[np.isfinite(far)]
 
 
-def graph_warnings(report: dict[str, Any], *, base: str) -> list[str]:
+def graph_warnings(report: dict[str, Any], tips: str) -> list[str]:
     """Say so where the result is not what most people want."""
     n, isolated = report["nodes"], report["isolated"]
     if n < 2 or isolated <= 0.01 * n:
         return []
-    if base in {"inner-product", "absolute-product"}:
-        advice = "inner products favor long rows: try --scale unit or --kernel cosine"
-    else:
-        advice = "try --min-degree 3, --symmetrize error-union or --sigma local"
-    return [f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated; {advice}"]
+    return [f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated{tips}"]

@@ -65,6 +65,20 @@ def test_tables_csv_json_and_a_picture(run, tmp_path):
     assert [line["method"] for line in found["lines"]] == ["nnk"] * 2 + ["knn"] * 4
 
 
+@pytest.mark.parametrize("rows", ["1,2\n", "1,2\n1,2\n"])
+def test_one_row_is_nothing_to_compare(run, tmp_path, rows):
+    (tmp_path / "x.csv").write_text(rows)
+    result = run("compare", tmp_path / "x.csv")
+    assert result.code == 3
+    assert len(result.lines) == 1
+
+
+def test_copies_are_left_out_and_counted():
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    found = compare(np.concatenate([x, x[:5]]), k=[5])
+    assert found.notes[-1] == "5 copies of rows are left out"
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [

@@ -249,6 +249,9 @@ def narrow(a, b):
 def infinite(a, b):
     return np.full((len(a), len(b)), np.inf)
 
+def negative(a, b):
+    return -a @ b.T
+
 def lopsided(a, b):
     return np.arange(len(a))[:, None] + np.zeros(len(b))
 
@@ -283,6 +286,7 @@ def test_a_function_of_the_users_own(program, functions, workers):
         ("mykernels:narrow", "returned shape (8,)"),
         ("mykernels:infinite", "not finite"),
         ("mykernels:lopsided", "not symmetric"),
+        ("mykernels:negative", "not positive definite"),
         ("mykernels:number", "no function"),
         ("mykernels:missing", "cannot be imported"),
         ("nowhere:f", "cannot be imported"),

@@ -44,6 +44,7 @@ ROOMS = [
     "report",
     "describe",
     "prepare",
+    "advice",
     "find",
     "build",
     "query",

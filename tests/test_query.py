@@ -153,6 +153,27 @@ def test_what_cannot_be_asked(options, error):
         query_neighborhoods(x, x[:3], **options)
 
 
+@pytest.mark.parametrize("far", [1e30, 1e60, 1e140])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_queries_far_from_the_data_find_the_nearest_rows(far, workers):
+    t = np.random.default_rng(0).normal(size=(3000, 1))
+    for data in (np.hstack([t, -t]), np.random.default_rng(1).normal(size=(3000, 3))):
+        points = np.full((7, data.shape[1]), far)
+        found = query_neighborhoods(
+            data, points, k=5, method="lle", kernel="gaussian", workers=workers
+        )
+        assert (np.diff(found.weights.indptr) > 0).all()
+        # Seen from there all rows are equally far: the lowest row numbers win.
+        assert found.weights.indices.max() < 5
+
+
+def test_a_single_row_can_be_found():
+    found = query_neighborhoods([[1.0, 2.0]], [[1.0, 3.0]], sigma=1.0)
+    assert found.weights.toarray() == pytest.approx(np.exp(-0.5))
+    with pytest.raises(InputError, match="give one"):
+        query_neighborhoods([[1.0, 2.0]], [[1.0, 3.0]])
+
+
 def test_columns_have_to_match():
     with pytest.raises(InputError, match="3 columns"):
         query_neighborhoods(np.ones((4, 2)), np.ones((2, 3)))

@@ -157,6 +157,10 @@ def test_the_check_bounds_what_is_outside(digits):
 
 def test_what_cannot_grow():
     x = islands()
+    with pytest.raises(ParameterError, match="max_k is 3"):
+        build_graph(x, k=5, grow=0.1, max_k=3)
+    with pytest.raises(ParameterError, match="with grow only"):
+        build_graph(x, k=5, max_k=30)
     for options in ({"kernel": "linear"}, {"method": "knn"}, {"sigma": "local"}):
         with pytest.raises(ParameterError):
             build_graph(x, grow=0.1, **options)
@@ -228,6 +232,28 @@ def test_copies_that_see_only_each_other_are_counted(duplicates):
         if duplicates == "merge":
             graph = build_graph(x, sigma=100.0, **options, **mended)
             assert graph.report["copies_apart"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "unsaid"),
+    [
+        ({}, ["--min-degree 3", "--symmetrize error-union", "--sigma local"], []),
+        ({"min_degree": 1, "sigma": "local"}, ["error-union"], ["min-degree", "sigma"]),
+        ({"method": "eps:radius=0.01"}, ["--connect mst"], ["error-union"]),
+        ({"kernel": "linear", "scale": "unit"}, ["cosine"], ["--scale", "--sigma"]),
+        ({"kernel": "linear"}, ["--scale unit"], ["--sigma"]),
+    ],
+)
+def test_advice_names_what_was_not_tried(options, said, unsaid):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 60)) ** 3
+    lines = build_graph(x, k=3, **options).report["warnings"]
+    line = next((line for line in lines if "isolated" in line), "")
+    if options.get("min_degree") and not line:
+        return
+    assert line
+    assert all(word in line for word in said)
+    assert not any(word in line for word in unsaid)
 
 
 def test_info_shows_how_many_candidates_nodes_kept(run, tmp_path):

@@ -56,6 +56,11 @@ class Function(Plain):
         values = self(rows, rows)
         if not np.allclose(values, values.T, rtol=1e-6, atol=1e-6 * abs(values).max()):
             raise ParameterError(f"kernel {self.path!r}: its values are not symmetric")
+        if (np.diagonal(values) < 0).any():
+            raise ParameterError(
+                f"kernel {self.path!r}: a row's similarity with itself is negative: it "
+                "is not positive definite"
+            )
         return x
 
     def __call__(self, a: FloatArray, b: FloatArray, /) -> FloatArray:

@@ -140,7 +140,7 @@ def _plan(
     """Check everything that can be checked before the work begins."""
     n = len(data.x)
     plan = make_plan(
-        data, k=1, search=search, scale=scale, executor=executor, **settings
+        data, k=None, search=search, scale=scale, executor=executor, **settings
     )
     name = settings["method"].partition(":")[0]
     if not plan.method.local or name == "eps":

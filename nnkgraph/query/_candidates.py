@@ -37,8 +37,10 @@ def fitted(plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Ker
     """Return the kernel with a bandwidth rule applied to the data's own candidates."""
     rule = getattr(plan.kernel, "sigma", None)
     k = min(plan.k, len(rows.x) - 1)
-    if not isinstance(rule, str) or rule == "local" or k == 0:
+    if not isinstance(rule, str) or rule == "local":
         return plan.kernel
+    if k == 0:
+        raise InputError("a single row has no distances to take sigma from: give one")
     with stages("search", len(rows.x)) as on_rows:
         own = wanted_of(plan, rows, k, pool, seed, on_rows)
         return plan.kernel.fit(Auto().find(own))

@@ -97,7 +97,8 @@ def asked_by(part: Part, points: FloatArray, pool: Pool) -> Part:
     center, scale = part.center.open(), 2.0**-part.exponent
     for rows in _row_blocks(points):
         stop = start + len(rows)
-        asked[start:stop] = (rows - center) * scale
+        with np.errstate(over="ignore"):  # too far for float32: float64 decides
+            asked[start:stop] = (rows - center) * scale
         own[start:stop] = _terms(
             asked[start:stop], part.base, part.longest, part.exponent
         )[1]
@@ -142,7 +143,8 @@ def _terms(
     d = data.shape[1]
     rounding = float(np.finfo(data.dtype).eps) / 2
     exact = data.astype(np.float64, copy=False)
-    norm = np.einsum("ij,ij->i", exact, exact)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = np.einsum("ij,ij->i", exact, exact)
     # A sum of d + 1 products is off by at most d + 1 roundings of the sum of their
     # absolute values, 2|x||y| + |y|^2 <= |x|^2 + 2|y|^2; the rest covers the conversion
     # to this precision. In float64 the score that this is compared with is rounded as
@@ -191,5 +193,6 @@ def products_of(
             offsets = _terms(block, part.base, part.longest, part.exponent)[0]
         # Always contiguous: the compiled scan then has one form for each precision.
         out = buffer[: len(rows) * len(block)].reshape(len(rows), len(block))
-        np.matmul(queries, block.T, out=out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(queries, block.T, out=out)
         yield Products(column, out, offsets, own)

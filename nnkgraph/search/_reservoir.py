@@ -54,8 +54,10 @@ def first_limit(row: Any, offset: Any, room: int, keep: int) -> Any:
     count = row.shape[0]
     low = high = row[0] + offset[0]
     for j in range(0, count, WIDTH):
-        low = min(low, row[j] + offset[j])
-        high = max(high, row[j] + offset[j])
+        value = row[j] + offset[j]
+        if value < np.inf:  # the query's own is passed over
+            low = min(low, value)
+            high = value if value > high or high == np.inf else high
     low -= high - low
     found = row.dtype.type(np.inf)
     for _ in range(24):

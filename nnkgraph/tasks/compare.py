@@ -80,6 +80,10 @@ def compare(
     """
     stages = stages or Stages()
     features = features if isinstance(features, Features) else Features.of(features)
+    if len(features.x) < 2:
+        raise InputError(
+            f"{features.name}: there is only one row, and no edge to build"
+        )
     numbers = _numbers(k, len(features.x))
     shared: dict[str, Any] = {
         "kernel": kernel,
@@ -99,6 +103,10 @@ def compare(
     with stages("start"):
         rows = prepared_rows(features, first.kernel, scale, "merge")
     n = len(rows.x)
+    if n < 2:
+        raise InputError(
+            f"{features.name}: only {n} row is distinct: no edge is possible"
+        )
     width = min(n - 1, max(plan.method.width(numbers[-1]) for plan in plans.values()))
     seconds = estimated_seconds(rows.x, width)
     lines = []
@@ -127,7 +135,8 @@ def compare(
                     )
                     on_graphs(1)
     bandwidth = fitted.bandwidth(reference)
-    return Comparison(lines, bandwidth, found.backend, list(found.notes))
+    copies = [f"{rows.copies} copies of rows are left out"] if rows.copies else []
+    return Comparison(lines, bandwidth, found.backend, [*found.notes, *copies])
 
 
 def _numbers(k: Sequence[int] | None, n: int) -> list[int]:

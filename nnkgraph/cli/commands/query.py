@@ -13,7 +13,14 @@ from nnkgraph.cli import options, say
 @click.argument("data", type=click.Path())
 @click.argument("queries", type=click.Path())
 @options.output_opt
-@options.k_opt
+@click.option(
+    "-k",
+    "--k",
+    type=click.IntRange(min=1),
+    default=None,
+    show_default="30, or all rows where there are fewer",
+    help="Candidates per query.",
+)
 @options.method_opt
 @options.kernel_opt
 @options.sigma_opt
@@ -62,8 +69,11 @@ def command(
     from nnkgraph import formats
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.errors import ParameterError
     from nnkgraph.query import query_neighborhoods
 
+    if data == queries == "-":
+        raise ParameterError("standard input can be read once only: name a file")
     inputs = [data, queries]
     read_format, write_format = split_format(format, inputs, output, kind="answers")
     formats.check_output(
