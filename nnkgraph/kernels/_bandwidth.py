@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from nnkgraph.errors import ParameterError
+from nnkgraph.kernels import Plain
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray
@@ -18,52 +20,56 @@ SMALLEST, LARGEST = 1e-150, 1e150
 """Beyond these the square of a bandwidth leaves the range of float64."""
 
 
-def check_sigma(sigma: float | str) -> None:
-    """Refuse what is neither a rule nor a usable number."""
-    if isinstance(sigma, str):
-        if sigma not in RULES:
+@dataclass(frozen=True)
+class WithBandwidth(Plain):
+    """What kernels with a bandwidth share."""
+
+    sigma: float | str = "auto"
+    """A bandwidth in the unit of the distances, or the rule that finds one."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sigma, str):
+            if self.sigma not in RULES:
+                raise ParameterError(
+                    f"sigma {self.sigma!r} is neither a number nor one of "
+                    f"{', '.join(RULES)}"
+                )
+        elif not SMALLEST <= self.sigma <= LARGEST:
             raise ParameterError(
-                f"sigma {sigma!r} is neither a number nor one of {', '.join(RULES)}"
+                f"sigma must be a positive number from {SMALLEST:g} to {LARGEST:g}, "
+                f"not {self.sigma:g}"
             )
-    elif not SMALLEST <= sigma <= LARGEST:
-        raise ParameterError(
-            f"sigma must be a positive number from {SMALLEST:g} to {LARGEST:g}, "
-            f"not {sigma:g}"
-        )
 
+    def fit(self, candidates: Candidates, /) -> Self:
+        """Return the kernel with its rule turned into a number, unless it is local."""
+        if not isinstance(self.sigma, str) or self.sigma == "local":
+            return self
+        if self.sigma == "matlab" and candidates.index.shape[1] < 2:
+            raise ParameterError("sigma 'matlab' needs k >= 2")
+        farthest = _kth_distance(candidates.distance, before=self.sigma == "matlab")
+        farthest = farthest[np.isfinite(farthest)]
+        if self.sigma == "kth-max":
+            distance = float(farthest.max(initial=0.0))
+        else:
+            # fsum is exact, so the bandwidth does not depend on the order of the rows
+            distance = math.fsum(farthest) / max(1, len(farthest))
+        # Only candidates identical to their nodes leave no scale; any will do then.
+        return replace(self, sigma=distance / 3 if distance > 0 else 1.0)
 
-def fitted_sigma(sigma: float | str, candidates: Candidates) -> float | str:
-    """Turn a rule into a number, unless every node has its own."""
-    if not isinstance(sigma, str) or sigma == "local":
-        return sigma
-    if sigma == "matlab" and candidates.index.shape[1] < 2:
-        raise ParameterError("sigma 'matlab' needs k >= 2")
-    farthest = _kth_distance(candidates.distance, before=sigma == "matlab")
-    farthest = farthest[np.isfinite(farthest)]
-    if sigma == "kth-max":
-        distance = float(farthest.max(initial=0.0))
-    else:
-        # fsum is exact, so the bandwidth does not depend on the order of the rows
-        distance = math.fsum(farthest) / max(1, len(farthest))
-    # Only candidates identical to their nodes leave no scale; any will do then.
-    return distance / 3 if distance > 0 else 1.0
-
-
-def mean_sigma(sigma: float | str, candidates: Candidates) -> float:
-    """Return sigma, or the mean of the nodes' own."""
-    if isinstance(sigma, str):
-        own = sigma_of_nodes(sigma, candidates.distance)
+    def bandwidth(self, candidates: Candidates, /) -> float | None:
+        """Return sigma, or the mean of the local ones."""
+        if not isinstance(self.sigma, str):
+            return self.sigma
+        own = self.sigma_of_nodes(candidates.distance)
         return math.fsum(own) / len(own)
-    return sigma
 
-
-def sigma_of_nodes(sigma: float | str, distance: FloatArray) -> FloatArray:
-    """Return the (b,) bandwidths of a block of nodes."""
-    if not isinstance(sigma, str):
-        return np.full(len(distance), sigma)
-    kth = _kth_distance(distance)
-    usable = np.isfinite(kth) & (kth > 0)
-    return np.maximum(np.where(usable, kth / 3, 1.0), SMALLEST)
+    def sigma_of_nodes(self, distance: FloatArray) -> FloatArray:
+        """Return the (b,) bandwidths of a block of nodes."""
+        if not isinstance(self.sigma, str):
+            return np.full(len(distance), self.sigma)
+        kth = _kth_distance(distance)
+        usable = np.isfinite(kth) & (kth > 0)
+        return np.maximum(np.where(usable, kth / 3, 1.0), SMALLEST)
 
 
 def _kth_distance(distance: FloatArray, *, before: bool = False) -> FloatArray:

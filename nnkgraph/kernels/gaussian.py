@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from nnkgraph.kernels import Plain
-from nnkgraph.kernels._bandwidth import (
-    check_sigma,
-    fitted_sigma,
-    mean_sigma,
-    sigma_of_nodes,
-)
+from nnkgraph.kernels._bandwidth import WithBandwidth
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, FloatArray
+    from nnkgraph.data import FloatArray
     from nnkgraph.kernels import Kernel
 
 
 @dataclass(frozen=True)
-class Gaussian(Plain):
+class Gaussian(WithBandwidth):
     """exp(-distance(x, y)^2 / (2 sigma^2)), the paper's default."""
 
     base: ClassVar[str] = "squared-distance"
     ridge: ClassVar[float] = 0.0
     form: ClassVar[str] = "exponential"
 
-    sigma: float | str = "auto"
-    """A bandwidth in the features' unit, or the rule that finds one."""
-
-    def __post_init__(self) -> None:
-        check_sigma(self.sigma)
-
-    def fit(self, candidates: Candidates, /) -> Kernel:
-        """Return the kernel with its bandwidth rule turned into a number."""
-        return replace(self, sigma=fitted_sigma(self.sigma, candidates))
-
-    def bandwidth(self, candidates: Candidates, /) -> float | None:
-        """Return sigma, or the mean of the local ones."""
-        return mean_sigma(self.sigma, candidates)
-
     def coefficients(self, distance: FloatArray, /) -> FloatArray:
-        """Return -1 / (2 sigma^2) for every node."""
-        sigma = sigma_of_nodes(self.sigma, distance)
+        """Return the factor of a pair's value, for every node."""
+        sigma = self.sigma_of_nodes(distance)
         return np.column_stack([-0.5 / sigma**2, np.zeros(len(sigma))])
 
 
