@@ -19,6 +19,10 @@ _TRIES = 3
 """How often the workers are replaced before a dying one is reported."""
 
 
+_LEAST = 256
+"""Rows of the smallest block; less is not worth the way to a worker."""
+
+
 def run(
     pool: Pool,
     function: Callable[..., tuple[NDArray[Any] | None, ...]],
@@ -40,7 +44,7 @@ def run(
     ResourceError
         When workers die again and again.
     """
-    waiting = [(start, min(start + block, rows)) for start in range(0, rows, block)]
+    waiting = _cut(rows, block, pool.workers)
     waiting.reverse()
     running: dict[Future[Any], tuple[int, int]] = {}
     deaths = 0
@@ -68,6 +72,18 @@ def run(
             waiting += lost
             running.clear()
             pool.revive()
+
+
+def _cut(rows: int, block: int, workers: int) -> list[tuple[int, int]]:
+    """Return the blocks, smaller ones last, so that all workers end together."""
+    least = rows if workers == 1 else min(_LEAST, block)
+    cuts, start = [], 0
+    while start < rows:
+        share = -(-(rows - start) // (2 * workers))
+        stop = min(start + min(block, max(least, share)), rows)
+        cuts.append((start, stop))
+        start = stop
+    return cuts
 
 
 def _compute(
