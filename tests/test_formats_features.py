@@ -15,6 +15,7 @@ import pytest
 
 from nnkgraph import formats, registry
 from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.formats._choose import suffixes
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3) / 8 - 0.5
 CSV = "".join(",".join(map(repr, row)) + "\n" for row in X.tolist())
@@ -52,11 +53,11 @@ def test_the_package_is_imported_without_numpy():
 
 
 def test_formats_are_named_by_suffix():
-    assert {"csv", "tsv", "txt", "npy", "npz", "h5", "hdf5", "h5ad"} <= set(
-        formats.feature_formats()
+    assert {".csv", ".tsv", ".txt", ".npy", ".npz", ".h5", ".hdf5", ".h5ad"} <= set(
+        suffixes("read_features")
     )
-    assert {"npz", "tsv", "csv", "edgelist", "graphml", "mtx", "tsv.gz"} <= set(
-        formats.graph_formats()
+    assert {".npz", ".tsv", ".csv", ".edgelist", ".graphml", ".mtx", ".tsv.gz"} <= set(
+        suffixes("write_graph")
     )
 
 

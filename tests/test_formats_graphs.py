@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from nnkgraph import formats
 from nnkgraph.data import Graph
 from nnkgraph.errors import InputError
+from nnkgraph.formats._choose import suffixes
 
-FORMATS = formats.graph_formats()
+FORMATS = tuple(one[1:] for one in suffixes("write_graph"))
 WEIGHTS = [5e-324, 0.1, 1e308, 1 / 3, 2.0**-1022, 7.0]
 
 

@@ -17,6 +17,7 @@ ROOMS = [
     "checks",
     "gram",
     "data",
+    "labels",
     "scaling",
     "compiled",
     "lanes",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnkgraph.data import Features, Graph
+    from nnkgraph.labels import Labels
 
 
 def split_format(
@@ -53,6 +54,33 @@ def read_features(
     for remark in remarks:
         say.summary(remark)
     return features
+
+
+def read_labels(
+    spec: str,
+    *,
+    format: str | None = None,  # noqa: A002 - the option's name
+    delimiter: str | None = None,
+    header: bool | None = None,
+    id_column: str | None = None,
+    missing: str | None = None,
+    minus_one: bool = False,
+) -> Labels:
+    """Read labels with the options of the command line."""
+    remarks: list[str] = []
+    labels = formats.read_labels(
+        spec,
+        format=format,
+        delimiter=delimiter,
+        header=header,
+        id_column=id_column,
+        missing=missing,
+        minus_one=minus_one,
+        note=remarks.append,
+    )
+    for remark in remarks:
+        say.summary(remark)
+    return labels
 
 
 def read_graph(

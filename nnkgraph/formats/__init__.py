@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Graph,
         IndexArray,
     )
+    from nnkgraph.labels import Labels
 
     AnyPath = str | os.PathLike[str]
     from nnkgraph.formats._format import Note
@@ -34,13 +35,12 @@ __all__ = [
     "check_file",
     "check_ids",
     "check_output",
-    "feature_formats",
-    "graph_formats",
     "ignore",
     "is_known",
     "read_candidates",
     "read_features",
     "read_graph",
+    "read_labels",
     "split_item",
     "write_answers",
     "write_candidates",
@@ -111,6 +111,38 @@ def read_graph(
     plugin, source = reader("read_graph", os.fspath(path), format)
     extras = _sidecar.read(source, note) if plugin.beside else Extras()
     return plugin.read_graph(source, extras, note)
+
+
+def read_labels(
+    spec: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    header: bool | None = None,
+    id_column: str | None = None,
+    delimiter: str | None = None,
+    missing: str | None = None,
+    minus_one: bool = False,
+    note: Note = ignore,
+) -> Labels:
+    """Read one class per row from ``FILE`` or ``FILE::ITEM``.
+
+    An item is an array, a dataset or, in a text table, a column: its name, or its
+    number from 0. See ``Labels.of`` for `missing` and `minus_one`.
+    """
+    from nnkgraph.labels import Labels
+
+    plugin, source = reader("read_column", os.fspath(spec), format)
+    if plugin.binary:
+        options = TextOptions(note=note)
+    else:
+        options = TextOptions(header, id_column, delimiter, note=note)
+    values, ids = plugin.read_column(source, options)
+    labels = Labels.of(
+        values, ids=ids, name=source.name, missing=missing, minus_one=minus_one
+    )
+    if labels.minus_one:
+        note(f"{source.name}: -1 is taken for no label")
+    return labels
 
 
 def read_candidates(
@@ -194,13 +226,3 @@ def is_known(path: AnyPath, role: str) -> bool:
     """Return whether a name says which format a file has, for a role."""
     name = split_item(os.fspath(path))[0].lower()
     return name.endswith(tuple(suffixes(role)))
-
-
-def graph_formats() -> tuple[str, ...]:
-    """Return the suffixes that graphs can be written to, without the dot."""
-    return tuple(s[1:] for s in suffixes("write_graph"))
-
-
-def feature_formats() -> tuple[str, ...]:
-    """Return the suffixes that features can be read from, without the dot."""
-    return tuple(s[1:] for s in suffixes("read_features"))

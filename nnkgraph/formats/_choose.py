@@ -75,7 +75,8 @@ def reader(role: str, spec: str, wanted: str | None) -> tuple[Format, Source]:
         choose(role, path, wanted)  # before anything is waited for
     source = open_source(path, item=item, name=spec)
     plugin, suffix = choose(role, path, wanted)
-    if source.item is not None and not plugin.has_items:
+    columns = role == "read_column" and not plugin.binary  # of a table of text
+    if source.item is not None and not (plugin.has_items or columns):
         raise ParameterError(
             f"{source.name}: this format holds a single array; leave out "
             f"'::{show(source.item)}'"

@@ -11,6 +11,8 @@ from nnkgraph.formats._source import show
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from nnkgraph.data import (
         Answers,
         Candidates,
@@ -92,6 +94,12 @@ class Format:
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read a feature matrix."""
         raise self._unable("read_features")
+
+    def read_column(
+        self, source: Source, options: TextOptions, /
+    ) -> tuple[NDArray[Any], Sequence[str] | None]:
+        """Read one value per row, and the rows' ids where there are any."""
+        raise self._unable("read_column")
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read and check a graph; `extras` is what a second file added."""

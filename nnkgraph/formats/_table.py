@@ -58,7 +58,7 @@ def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
         what = f"line {skip + 1} is blank" if line else "there are no rows of numbers"
         raise InputError(f"{name}: {what}")
     check_line(line, skip + 1, name)
-    delimiter = _delimiter(line, source, options)
+    delimiter = find_delimiter(line, source, options)
     fields = split_fields(line, delimiter)
     has_header = _has_header(fields, options)
     names = [field.strip() for field in fields] if has_header else None
@@ -68,7 +68,7 @@ def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
         skip += 1
         if not next(text, "").strip():
             raise InputError(f"{name}: there are no rows of numbers after the header")
-    column = _id_column(names, len(fields), options.id_column, name)
+    column = find_id_column(names, len(fields), options.id_column, name)
     return Layout(delimiter, skip, names, column)
 
 
@@ -132,7 +132,8 @@ def _parts(line: str, delimiter: str | None, column: int) -> list[str]:
     ]
 
 
-def _delimiter(line: str, source: Source, options: TextOptions) -> str | None:
+def find_delimiter(line: str, source: Source, options: TextOptions) -> str | None:
+    """Return what stands between two fields; None is any run of blanks."""
     if options.delimiter is not None:
         wanted = _BY_NAME.get(options.delimiter, options.delimiter)
         if len(wanted) != 1 or wanted in '"\r\n.+-' or wanted.isalnum():
@@ -171,9 +172,10 @@ def _header_remark(names: list[str], name: str, line: int, options: TextOptions)
     return remark
 
 
-def _id_column(
+def find_id_column(
     names: list[str] | None, count: int, wanted: str | None, name: str
 ) -> int | None:
+    """Return the number of the column with the ids, where one was named."""
     if wanted is None:
         return None
     if names is not None and names.count(wanted) == 1:
@@ -188,6 +190,6 @@ def _id_column(
         )
     if count < 2:
         raise InputError(
-            f"{name}: the id column is the only one; there are no features"
+            f"{name}: the id column is the only one; there is nothing else"
         )
     return column

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
+from nnkgraph.formats._columns import text_column
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._table import Layout, data_lines, find_layout
 from nnkgraph.formats._tablefaults import explain
@@ -54,6 +55,12 @@ class Csv(Format):
         _check_names(values, layout, source.name)
         named = None if layout.id_column is None else ids
         return Features.of(values, ids=named, name=source.name)
+
+    def read_column(
+        self, source: Source, options: TextOptions, /
+    ) -> tuple[NDArray[np.str_], list[str] | None]:
+        """Read the only column, or the one that the item names or numbers."""
+        return text_column(source, options)
 
 
 def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, check_real
+from nnkgraph.formats._columns import pick_column
 from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._h5 import check_dataset, contents, datasets, find, open_h5
@@ -44,6 +45,34 @@ class H5(Format):
             x = _read(dataset, source.name)
             ids = _ids(dataset, source.name) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name)
+
+    def read_column(
+        self, source: Source, options: TextOptions, /
+    ) -> tuple[NDArray[Any], list[str] | None]:
+        """Read the only list, or the dataset that the item names."""
+        import h5py
+
+        with open_h5(source) as file:
+            path = source.item
+            if path is None:
+                lists = [
+                    one
+                    for one, dataset in datasets(file).items()
+                    if dataset.shape is not None
+                    and dataset.ndim == 1
+                    and one.rpartition("/")[2] != "ids"
+                ]
+                path = pick_column(lists, source.name, "dataset")
+                if len(lists) > 1:
+                    options.note(f"{source.name}: labels are in {show(path)!r}")
+            dataset = find(file, path, source.name)
+            if h5py.check_string_dtype(dataset.dtype) is None:
+                values = _read(dataset, source.name)
+            else:
+                check_dataset(dataset, source.name)
+                texts = dataset.asstr()[()]
+                values = np.array(texts.ravel().tolist(), np.str_).reshape(texts.shape)
+            return values, _ids(dataset, source.name)
 
     def read_candidates(
         self, source: Source, /

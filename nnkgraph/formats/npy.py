@@ -39,6 +39,13 @@ class Npy(Format):
             raise InputError(f"{source.name}: the file changed while it was read")
         return features
 
+    def read_column(
+        self, source: Source, options: TextOptions, /
+    ) -> tuple[NDArray[Any], None]:
+        """Read a bare array of labels: numbers or text."""
+        del options
+        return np.array(_map(source, text=True)), None
+
     def read_candidates(
         self, source: Source, /
     ) -> tuple[IndexArray, FloatArray | None]:
@@ -46,11 +53,12 @@ class Npy(Format):
         return as_neighbors(_map(source), source.name), None
 
 
-def _map(source: Source) -> NDArray[Any]:
+def _map(source: Source, *, text: bool = False) -> NDArray[Any]:
     expect(source, "npy")
     with source.open() as stream:
         header = read_header(stream, source.name)
-    check_real(header.dtype, source.name)
+    if not (text and header.dtype.kind in "US"):
+        check_real(header.dtype, source.name)
     if header.size != source.size:
         what = "truncated" if header.size > source.size else "followed by other bytes"
         raise InputError(

@@ -15,6 +15,7 @@ from nnkgraph.formats._adjacency import (
     is_symmetric,
 )
 from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, index_dtype
+from nnkgraph.formats._columns import pick_column
 from nnkgraph.formats._extras import (
     checked,
     parse_provenance,
@@ -25,6 +26,7 @@ from nnkgraph.formats._source import show
 from nnkgraph.formats._zip import Archive, open_archive, write_archive
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from nnkgraph.data import Answers, Candidates, FloatArray, IndexArray
@@ -56,6 +58,32 @@ class Npz(Format):
                 else:
                     options.note(f"{source.name}: 'ids' are no row names: {header}")
         return Features.of(x, ids=ids, name=source.name)
+
+    def read_column(
+        self, source: Source, options: TextOptions, /
+    ) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+        """Read the only list, or the one that the item names, and the ids beside it."""
+        with open_archive(source) as archive:
+            lists = [
+                key
+                for key, header in archive.headers.items()
+                if len(header.shape) == 1 and header.dtype.kind in REAL + "US"
+            ]
+            key = source.item
+            if key is None:
+                others = [one for one in lists if one != "ids"]
+                key = pick_column(others, source.name, "array")
+                if len(others) > 1:
+                    options.note(f"{source.name}: labels are in {show(key)!r}")
+            _require(archive, key)
+            if key not in lists:
+                raise InputError(
+                    f"{source.name}: {show(key)!r} is no list of numbers or text: "
+                    f"{archive.headers[key]}"
+                )
+            values = archive.read(key)
+            ids = archive.strings("ids") if {key, "ids"} <= set(lists) else None
+        return values, ids if ids and len(ids) == len(values) != 0 else None
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""

@@ -1,0 +1,125 @@
+"""One value per row: which array or column of a file holds the labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nnkgraph.errors import InputError
+from nnkgraph.formats._source import show
+from nnkgraph.formats._table import (
+    NUMBER,
+    check_line,
+    find_delimiter,
+    find_id_column,
+    split_fields,
+)
+from nnkgraph.formats._text import open_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.formats._format import TextOptions
+    from nnkgraph.formats._source import Source
+
+USUAL = ("y", "label", "labels", "target", "targets", "class", "classes", "category")
+"""Names that labels go by, where nobody says which."""
+
+
+def pick_column(found: Sequence[str], name: str, what: str) -> str:
+    """Return the name of the labels among those of all that could be them."""
+    if len(found) == 1:
+        return found[0]
+    usual = [one for one in found if one.rpartition("/")[2].lower() in USUAL]
+    if len(usual) == 1:
+        return usual[0]
+    some = ", ".join(map(show, found[:10])) + ", ..." * (len(found) > 10)
+    if not found:
+        raise InputError(f"{name}: there is no {what} of labels inside")
+    raise InputError(
+        f"{name}: which {what} holds the labels? Name it as FILE::{show(found[0])}: "
+        f"{some}"
+    )
+
+
+def text_column(
+    source: Source, options: TextOptions
+) -> tuple[NDArray[np.str_], list[str] | None]:
+    """Read one column of a table of text, and the ids beside it.
+
+    A blank line of a single column is a row without a label.
+    """
+    rows: list[list[str]] = []
+    skip, delimiter = 0, None
+    with open_text(source, "") as text:
+        for number, line in enumerate(text, 1):
+            if not rows and line.startswith("#"):
+                skip = number
+                continue
+            check_line(line, number, source.name)
+            if not rows:
+                delimiter = find_delimiter(line, source, options)
+            fields = [one.strip() for one in split_fields(line, delimiter)] or [""]
+            if rows and len(fields) != len(rows[0]):
+                raise InputError(
+                    f"{source.name}: line {number} has {len(fields)} field(s) where "
+                    f"{len(rows[0])} are expected"
+                )
+            rows.append(fields)
+    if skip:
+        options.note(
+            f"{source.name}: {skip} leading line(s) starting with '#' were skipped"
+        )
+    names = None
+    if rows and _has_names(rows, source.item, options):
+        names = rows.pop(0)
+        if options.header is None:
+            options.note(f"{source.name}: a header row was found in line {skip + 1}")
+    if not rows:
+        raise InputError(f"{source.name}: there are no labels inside")
+    id_column = find_id_column(names, len(rows[0]), options.id_column, source.name)
+    column = _column(names, len(rows[0]), id_column, source)
+    ids = None if id_column is None else [row[id_column] for row in rows]
+    return np.array([row[column] for row in rows], np.str_), ids
+
+
+def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) -> bool:
+    """Return whether the first row holds names: it is told, or looks like it."""
+    if options.header is not None:
+        return options.header
+    asked = (item, options.id_column)
+    if any(one is not None and not one.isdecimal() for one in asked):
+        return True
+    first, rest = rows[0], rows[1:]
+    if any(one.lower() in USUAL for one in first):
+        return True
+    return any(
+        one and not NUMBER.fullmatch(one) and all(_is_number(row[at]) for row in rest)
+        for at, one in enumerate(first)
+        if rest
+    )
+
+
+def _is_number(text: str) -> bool:
+    return not text or NUMBER.fullmatch(text) is not None
+
+
+def _column(
+    names: list[str] | None, width: int, id_column: int | None, source: Source
+) -> int:
+    known = names or [str(at) for at in range(width)]
+    if source.item is None:
+        rest = [one for at, one in enumerate(known) if at != id_column]
+        return known.index(pick_column(rest, source.name, "column"))
+    if known.count(source.item) == 1:
+        return known.index(source.item)
+    if source.item.isdecimal() and int(source.item) < width:
+        return int(source.item)
+    some = ", ".join(map(show, known[:10]))
+    raise InputError(
+        f"{source.name}: there is no single column {show(source.item)!r}; there are "
+        f"{some}"
+    )

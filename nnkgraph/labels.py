@@ -1,0 +1,162 @@
+"""Labels of rows or nodes: one class each, or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.checks import check_ids
+from nnkgraph.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+_NOTHING = {"", "na", "n/a", "nan", "null", "none", "?"}
+"""Texts that stand for no label, in small letters."""
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The class of every row; make one with :meth:`of`."""
+
+    codes: NDArray[np.int64]
+    """(n,) which of the classes, -1 where a row has none."""
+
+    classes: tuple[str, ...]
+    """Their names in order: numbers by value, else by text."""
+
+    ids: tuple[str, ...] | None = None
+    """Names of the rows, where the file has them."""
+
+    name: str = "labels"
+    """Where they came from, for messages."""
+
+    minus_one: bool = False
+    """Whether -1 was taken for no label."""
+
+    @classmethod
+    def of(
+        cls,
+        values: ArrayLike,
+        /,
+        *,
+        ids: Sequence[str] | None = None,
+        name: str = "labels",
+        missing: str | None = None,
+        minus_one: bool = False,
+    ) -> Labels:
+        """Return labels from an array of whole numbers, truth values or text.
+
+        NaN, empty text, ``NA`` and the like are no label.
+
+        Parameters
+        ----------
+        missing : str, optional
+            One more value that stands for no label.
+        minus_one : bool
+            Whether -1 stands for no label where two or more other whole numbers are
+            there, none of them negative.
+        """
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise InputError(
+                f"{name}: labels are one value per row, but the shape is {array.shape}"
+            )
+        texts, kinds = _as_text(array, name)
+        taken = missing is None and minus_one and _means_nothing(kinds)
+        empty = {"-1"} if taken else set()
+        if missing is not None:
+            empty.add(missing.strip())
+        classes = sorted(
+            (one for one in kinds if one.lower() not in _NOTHING and one not in empty),
+            key=_order(kinds - empty),
+        )
+        number = {one: at for at, one in enumerate(classes)}
+        codes = np.array([number.get(one, -1) for one in texts], np.int64)
+        row_ids = None if ids is None else check_ids(ids, array, name)
+        return cls(codes, tuple(classes), row_ids, name, taken)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which rows have a label."""
+        return self.codes >= 0
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many rows each class has."""
+        return np.bincount(self.codes[self.known], minlength=len(self.classes))
+
+    def for_rows(self, n: int, ids: tuple[str, ...] | None, of: str) -> Labels:
+        """Return the labels in the order of the rows they are for.
+
+        Where both sides have names, names decide and rows that are not named have no
+        label; otherwise the order does, and the numbers must agree.
+        """
+        if self.ids is None or ids is None:
+            if len(self.codes) != n:
+                raise InputError(
+                    f"{self.name}: {len(self.codes)} labels, but {of} has {n} rows"
+                )
+            return self
+        place = {one: at for at, one in enumerate(ids)}
+        strange = [one for one in self.ids if one not in place]
+        if strange:
+            some = ", ".join(map(repr, strange[:_SHOWN]))
+            raise InputError(
+                f"{self.name}: {len(strange)} ids are not in {of}: {some}"
+                + ", ..." * (len(strange) > _SHOWN)
+            )
+        codes = np.full(n, -1)
+        codes[[place[one] for one in self.ids]] = self.codes
+        return replace(self, codes=codes, ids=ids)
+
+    def in_terms_of(self, classes: tuple[str, ...]) -> NDArray[np.int64]:
+        """Return the codes by other classes' numbers, -1 also for unknown classes."""
+        number = {one: at for at, one in enumerate(classes)}
+        table = np.array([*(number.get(one, -1) for one in self.classes), -1])
+        return table[self.codes]
+
+
+def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
+    """Return the labels as text, and which texts there are."""
+    kind = array.dtype.kind
+    if kind == "f":
+        there = ~np.isnan(array)
+        if not (np.isfinite(array[there]) & (array[there] % 1 == 0)).all():
+            raise InputError(
+                f"{name}: labels are whole numbers or text, not measurements such as "
+                f"{array[there][array[there] % 1 != 0][:1]}"
+            )
+        texts = ["" if np.isnan(one) else str(int(one)) for one in array.tolist()]
+    elif kind in "biu":
+        texts = [str(int(one)) for one in array.tolist()]
+    elif kind == "S":
+        texts = [one.decode("utf-8", "replace").strip() for one in array.tolist()]
+    elif kind in "UT":
+        texts = [one.strip() for one in array.tolist()]
+    else:
+        raise InputError(
+            f"{name}: labels have dtype {array.dtype}; whole numbers or text are needed"
+        )
+    return texts, set(texts)
+
+
+def _is_whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _means_nothing(kinds: set[str]) -> bool:
+    """Return whether -1 is no class but the absence of one, as in scikit-learn."""
+    others = {one for one in kinds if one.lower() not in _NOTHING} - {"-1"}
+    whole = all(one.isdecimal() for one in others)
+    return "-1" in kinds and whole and len(others) > 1
+
+
+def _order(kinds: set[str]) -> Any:
+    named = [one for one in kinds if one.lower() not in _NOTHING]
+    return int if all(map(_is_whole, named)) else str

@@ -1,0 +1,111 @@
+"""Labels: classes of rows, from every kind of file."""
+
+import h5py
+import numpy as np
+import pytest
+
+from nnkgraph.errors import InputError
+from nnkgraph.formats import read_labels
+from nnkgraph.labels import Labels
+
+
+def test_numbers_are_ordered_by_value_and_text_by_letters():
+    assert Labels.of([10, 9, -3]).classes == ("-3", "9", "10")
+    assert Labels.of(["b", "a10", "a9"]).classes == ("a10", "a9", "b")
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 0, 1], [1.0, 0.0, 1.0], [True, False, True], ["1", "0", " 1"]]
+)
+def test_equal_labels_are_equal_whatever_their_type(values):
+    labels = Labels.of(np.array(values))
+    assert labels.classes == ("0", "1")
+    assert labels.codes.tolist() == [1, 0, 1]
+
+
+def test_what_stands_for_no_label():
+    assert Labels.of([1.0, np.nan, 2.0]).codes.tolist() == [0, -1, 1]
+    assert Labels.of(["a", "", "NA", "b"]).codes.tolist() == [0, -1, -1, 1]
+    assert Labels.of(["a", "x", "b"], missing="x").codes.tolist() == [0, -1, 1]
+    assert Labels.of([0, -1, 1], missing="0").codes.tolist() == [-1, 0, 1]
+
+
+def test_minus_one_is_no_label_only_where_it_can_be_no_class():
+    assert Labels.of([0, -1, 1], minus_one=True).codes.tolist() == [0, -1, 1]
+    assert Labels.of([0, -1, 1]).codes.tolist() == [1, 0, 2]
+    assert Labels.of([1, -1, 1], minus_one=True).codes.tolist() == [1, 0, 1]
+    assert Labels.of([-2, -1, 1], minus_one=True).codes.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[1, 2]], "one value per row"),
+        ([0.5, 1.0], "whole numbers or text"),
+        ([1j, 2j], "dtype complex"),
+    ],
+)
+def test_what_is_no_label_is_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        Labels.of(values)
+
+
+FILES = {
+    "y.csv": "a\nb\na\n",
+    "header.csv": "label\na\nb\na\n",
+    "some.csv": "id,size,label\np,1,a\nq,2,b\nr,3,a\n",
+    "named.csv::kind": "id,size,kind\np,1,a\nq,2,b\nr,3,a\n",
+    "numbered.csv::2": "p,1,a\nq,2,b\nr,3,a\n",
+    "blanks.txt": "# by hand\na\nb\na",
+    "tabs.tsv::kind": 'size\tkind\n1\t"a"\n2\tb\n3\ta\n',
+}
+
+
+@pytest.mark.parametrize("spec", FILES)
+def test_labels_are_found_in_tables(tmp_path, spec):
+    name, _, item = spec.partition("::")
+    (tmp_path / name).write_text(FILES[spec])
+    labels = read_labels(f"{tmp_path / name}::{item}" if item else tmp_path / name)
+    assert labels.classes == ("a", "b")
+    assert labels.codes.tolist() == [0, 1, 0]
+
+
+def test_labels_are_found_in_arrays(tmp_path):
+    codes, names = np.array([0, 1, 0]), np.array(["a", "b", "a"])
+    np.save(tmp_path / "y.npy", names)
+    np.savez(tmp_path / "y.npz", X=np.eye(3), y=names, split=codes)
+    with h5py.File(tmp_path / "y.h5", "w") as file:
+        file["x"], file["y"], file["kind"] = np.eye(3), codes, ["a", "b", "a"]
+    for spec in ("y.npy", "y.npz", "y.npz::y", "y.h5::kind"):
+        assert read_labels(str(tmp_path / spec)).classes == ("a", "b"), spec
+    assert read_labels(str(tmp_path / "y.h5")).classes == ("0", "1")
+    assert read_labels(str(tmp_path / "y.npz::split")).classes == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p,a\nq,b\n", "which column holds the labels"),
+        ("a\nb,c\n", "line 2 has 2 field"),
+        ("label\n", "no labels"),
+        ('"a\nb\n', "quotation mark"),
+    ],
+)
+def test_a_table_that_does_not_say_its_labels_is_refused(tmp_path, text, message):
+    (tmp_path / "y.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_labels(tmp_path / "y.csv")
+
+
+def test_names_decide_where_both_sides_have_them():
+    labels = Labels.of(["a", "b"], ids=["q", "p"])
+    assert labels.for_rows(3, ("p", "q", "r"), "graph").codes.tolist() == [1, 0, -1]
+    with pytest.raises(InputError, match="1 ids are not in graph: 'q'"):
+        labels.for_rows(1, ("p",), "graph")
+    with pytest.raises(InputError, match="2 labels, but graph has 3 rows"):
+        labels.for_rows(3, None, "graph")
+
+
+def test_codes_in_other_terms_leave_unknown_classes_out():
+    labels = Labels.of(["b", "c", "", "a"])
+    assert labels.in_terms_of(("c", "b")).tolist() == [1, 0, -1, -1]
