@@ -29,6 +29,9 @@ class Method(Protocol):
     has_certificate: ClassVar[bool]
     """Whether it yields a proof for every node."""
 
+    uses_kernel: ClassVar[bool]
+    """Whether its weights depend on the kernel, and so on a bandwidth."""
+
     def check(self, kernel: Kernel, /) -> None:
         """Refuse a kernel that the method cannot work with."""
         ...
@@ -59,6 +62,7 @@ class Plain:
     rule: ClassVar[str] = "max"
     has_error: ClassVar[bool] = False
     has_certificate: ClassVar[bool] = False
+    uses_kernel: ClassVar[bool] = True
 
     def check(self, kernel: Kernel, /) -> None:
         """Accept every kernel."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Kstar(Plain):
     """The k that balances bias and variance of each node; weights sum to 1."""
+
+    uses_kernel: ClassVar[bool] = False
 
     lc: float = 1.0
     """L / C, what a unit of distance costs; it suits standardized features."""

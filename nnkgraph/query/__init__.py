@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
     from nnkgraph.prepare import Plan
 
+__all__ = [
+    "check_columns",
+    "check_plan",
+    "query_neighborhoods",
+    "twins",
+    "with_twins",
+]
+
 
 def query_neighborhoods(
     data: Features | ArrayLike,
@@ -142,7 +150,18 @@ def _plan(
     plan = make_plan(
         data, k=None, search=search, scale=scale, executor=executor, **settings
     )
-    name = settings["method"].partition(":")[0]
+    check_plan(plan, settings["method"], search)
+    check_columns(data, queries)
+    if k is None:
+        k = min(DEFAULT_K, n)
+    if not 1 <= k <= n:
+        raise InputError(f"{data.name}: k is {k}, but there are only {n} rows to find")
+    return replace(plan, k=k)
+
+
+def check_plan(plan: Plan, method: str, search: str) -> None:
+    """Refuse what cannot answer queries: it needs whole graphs or knows no points."""
+    name = method.partition(":")[0]
     if not plan.method.local or name == "eps":
         raise ParameterError(
             f"method {name!r} looks at a whole graph; queries need one that looks at k "
@@ -157,13 +176,12 @@ def _plan(
         raise ParameterError(
             f"search {search!r} is none for queries: use exact or precomputed:path=FILE"
         )
+
+
+def check_columns(data: Features, queries: Features) -> None:
+    """Refuse queries with other features than the data."""
     if data.x.shape[1] != queries.x.shape[1]:
         raise InputError(
             f"{queries.name}: {queries.x.shape[1]} columns, but {data.name} has "
             f"{data.x.shape[1]}"
         )
-    if k is None:
-        k = min(DEFAULT_K, n)
-    if not 1 <= k <= n:
-        raise InputError(f"{data.name}: k is {k}, but there are only {n} rows to find")
-    return replace(plan, k=k)

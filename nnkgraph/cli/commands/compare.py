@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import lists, options, say
 
 _COLUMNS = (
     ("method", "{}"),
@@ -21,34 +21,6 @@ _COLUMNS = (
 )
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """Numbers as 10,20,30 or FIRST:LAST:STEP."""
-
-    name = "numbers"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "N,N,...|FIRST:LAST:STEP"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int]:
-        """Return the numbers, all at least 1."""
-        if isinstance(value, list):
-            return value
-        try:
-            if ":" in value:
-                first, last, *step = (int(part) for part in value.split(":"))
-                found = list(range(first, last + 1, *step))
-            else:
-                found = [int(part) for part in value.split(",")]
-        except (ValueError, TypeError):
-            self.fail(f"{value!r} is neither N,N,... nor FIRST:LAST:STEP", param, ctx)
-        if not found or min(found) < 1:
-            self.fail(f"{value!r} has to name numbers of at least 1", param, ctx)
-        return found
-
-
 @click.command()
 @options.features_arg
 @click.option(
@@ -60,7 +32,11 @@ class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     help="A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
 )
 @click.option(
-    "-k", "--k", type=Numbers(), show_default="10:50:10", help="Candidates per node."
+    "-k",
+    "--k",
+    type=lists.Numbers(),
+    show_default="10:50:10",
+    help="Candidates per node.",
 )
 @click.option(
     "--method",
@@ -170,11 +146,4 @@ def _table(lines: list[dict[str, Any]]) -> str:
         ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
         for line in lines
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )
+    return lists.aligned(cells, left=2)

@@ -1,0 +1,234 @@
+"""nnkgraph classify: classes by the neighbors of a point."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nnkgraph.cli import lists, options, say
+
+if TYPE_CHECKING:
+    from nnkgraph.tasks.classify import Classified
+
+_SHOWN = 30
+"""Classes up to which the confusion is printed."""
+
+
+@click.command()
+@click.argument("train", type=click.Path())
+@click.option(
+    "--labels",
+    required=True,
+    metavar="FILE[::ITEM]",
+    help="Classes of the rows of TRAIN, whole numbers or text.",
+)
+@click.option("--test", metavar="FILE", help="Features of other rows to test on.")
+@click.option("--test-labels", metavar="FILE[::ITEM]", help="Their classes.")
+@click.option(
+    "--split",
+    metavar="FILE[::ITEM]",
+    help="For the rows of TRAIN: 0 trains, 1 is tested; in .npz and .h5 files the "
+    "item is 'split' unless named.",
+)
+@click.option(
+    "--test-size",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Test on this share of TRAIN, drawn from every class alike.",
+)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    type=options.Plugin("methods"),
+    default=("knn", "kstar", "nnk"),
+    show_default=True,
+    help="What weighs the neighbors; repeatable.",
+)
+@click.option(
+    "-k", "--k", type=lists.Numbers(), show_default="30", help="Candidates per point."
+)
+@click.option(
+    "--sigma",
+    type=lists.Sigmas(),
+    show_default="auto",
+    help="Bandwidths of the kernel, in the unit of the scaled features, or rules.",
+)
+@click.option(
+    "--lc", type=lists.Positive(), show_default="1", help="Values of L/C for kstar."
+)
+@click.option(
+    "--cv",
+    type=click.IntRange(min=2),
+    metavar="FOLDS",
+    show_default="5 where there is something to choose or no test part",
+    help="Folds of the cross-validation.",
+)
+@options.kernel_opt
+@options.scale_opt
+@options.search_opt
+@options.workers_opt
+@options.executor_opt
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Draws the test part and the folds.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Predictions of the test rows, weights of the classes and J: .csv or .npz.",
+)
+@options.table_options
+@options.no_clobber_opt
+@options.json_opt
+@options.talk_options
+def command(
+    train: str,
+    labels: str,
+    test: str | None,
+    test_labels: str | None,
+    split: str | None,
+    output: str | None,
+    format: str | None,  # noqa: A002 - the option's name
+    delimiter: str | None,
+    header: bool | None,
+    id_column: str | None,
+    no_clobber: bool,
+    json: bool,
+    **settings: Any,
+) -> None:
+    """Classify points by the classes of their neighbors in TRAIN.
+
+    The neighbors' weights are votes; the heaviest class wins, the first of equals.
+    Where all weights vanish (a tiny sigma), the nearest row decides. Scaling and rules
+    for sigma look at training rows only. Identical training rows count as one, whose
+    label is the mean of theirs.
+
+    Test on other files (--test), on marked rows (--split) or on a random part
+    (--test-size). Of several values of k, sigma and lc, cross-validation within the
+    training part chooses for every method: fewest mistakes, then the smallest k, then
+    the smallest sigma or lc. Without a test part, its error is the result.
+
+    \b
+    Examples:
+      nnkgraph classify train.npy --labels y.npy --test test.npy --test-labels t.npy
+      nnkgraph classify data.npz::X --labels data.npz::y --split data.npz::split
+      nnkgraph classify table.csv --labels y.csv --test-size 0.3 -o predictions.csv
+      nnkgraph classify data.npz::X --labels data.npz::y --scale standard --cv 5 \\
+        -k 10:50:10 --sigma 0.1,0.5,1,5,10 --lc 0.1,0.5,1,5,10 --json
+    """
+    from nnkgraph import formats
+    from nnkgraph.cli.files import read_features, read_labels
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.errors import ParameterError
+    from nnkgraph.tasks.classify import classify
+
+    split = None if split is None else _split_item(split)
+    files = [one for one in (train, labels, test, test_labels, split) if one]
+    if output is not None:
+        if not (test or split or settings["test_size"]):
+            raise ParameterError(
+                f"{output}: predictions need a test part: give --test, --split or "
+                "--test-size"
+            )
+        formats.check_file(
+            output, suffixes=(".csv", ".npz"), no_clobber=no_clobber, inputs=files
+        )
+    if files.count("-") > 1:
+        raise ParameterError("standard input can be read once only: name a file")
+    text: dict[str, Any] = {
+        "format": format,
+        "delimiter": delimiter,
+        "header": header,
+        "id_column": id_column,
+    }
+    x, points = (
+        None if one is None else read_features(one, **text) for one in (train, test)
+    )
+    text["format"] = None
+    y, truth, marks = (
+        None if one is None else read_labels(one, **text)
+        for one in (labels, test_labels, split)
+    )
+    assert x is not None  # noqa: S101 - TRAIN is required
+    assert y is not None  # noqa: S101 - so are its labels
+    stages = Progress()
+    found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
+    if output is not None:
+        from nnkgraph.tasks.classify import table
+
+        is_table = output.lower().endswith(".csv")
+        formats.write_file(
+            output, table.as_csv(found) if is_table else table.as_npz(found)
+        )
+    _say(train, found)
+    if json:
+        from json import dumps
+
+        facts = {**found.facts, "seconds": stages.seconds}
+        say.data(dumps(facts, indent=2, allow_nan=False))
+    else:
+        say.data(_lines(found))
+
+
+def _split_item(spec: str) -> str:
+    """Return where the marks are: usually beside features and labels."""
+    from nnkgraph import formats
+
+    path, item = formats.split_item(spec)
+    many = path.lower().endswith((".npz", ".h5", ".hdf5", ".h5ad"))
+    return f"{spec}::split" if many and not item else spec
+
+
+def _say(train: str, found: Classified) -> None:
+    about = found.about
+    tests = "" if about["test_rows"] is None else f", {about['test_rows']} test rows"
+    say.summary(
+        f"{train}: {about['rows']} training rows{tests}, {about['features']} features, "
+        f"{len(found.classes)} classes, scale {about['scale']}"
+    )
+    for note in found.notes:
+        say.summary(note)
+    for warning in found.warnings:
+        say.warning(warning)
+
+
+def _lines(found: Classified) -> str:
+    """Return a table of the methods, and the confusion of the best one."""
+    cells = [["method", "k", "sigma", "lc", "cv error", "test error"]]
+    on_test = found.about["test_rows"] is not None
+    for line in found.lines:
+        error = line["error"] if on_test else None
+        cells.append(
+            [
+                line["method"],
+                str(line["k"]),
+                _number(line.get("sigma"), "{:.6g}"),
+                _number(line.get("lc"), "{:g}"),
+                _number(line.get("cv_error"), "{:.2%}"),
+                _number(error, "{:.2%}"),
+            ]
+        )
+    text = lists.aligned(cells, left=1)
+    table = found.best.get("confusion")
+    if table is None or len(found.classes) > _SHOWN:
+        return text
+    rows = [
+        ["true \\ predicted", *found.classes],
+        *(
+            [name, *map(str, row)]
+            for name, row in zip(found.classes, table, strict=True)
+        ),
+    ]
+    title = f"confusion of {found.best['method']}"
+    return f"{text}\n\n{title}\n{lists.aligned(rows, left=1)}"
+
+
+def _number(value: float | None, shape: str) -> str:
+    return "-" if value is None else shape.format(value)
