@@ -148,16 +148,13 @@ def command(
         "header": header,
         "id_column": id_column,
     }
-    x, points = (
-        None if one is None else read_features(one, **text) for one in (train, test)
-    )
+    x = read_features(train, **text)
+    points = read_features(test, **text) if test else None
     text["format"] = None
-    y, truth, marks = (
-        None if one is None else read_labels(one, **text)
-        for one in (labels, test_labels, split)
+    y = read_labels(labels, **text)
+    truth, marks = (
+        read_labels(one, **text) if one else None for one in (test_labels, split)
     )
-    assert x is not None  # noqa: S101 - TRAIN is required
-    assert y is not None  # noqa: S101 - so are its labels
     stages = Progress()
     found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
     if output is not None:

@@ -88,7 +88,7 @@ def _coded(
     asked: Labels | None,
     rows: IndexArray | None,
 ) -> Case:
-    """Number the classes that occur."""
+    """Give numbers to the classes that occur."""
     missing = int((~known.known).sum())
     if missing:
         raise InputError(

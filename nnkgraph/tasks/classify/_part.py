@@ -72,7 +72,7 @@ class _Task:
     index: Shared
     distance: Shared
     twin: Shared
-    shares: tuple[Shared, Shared, Shared]
+    shares: tuple[Shared, ...]
     classes: int
     trials: tuple[Trial, ...]
     full: bool
@@ -118,7 +118,10 @@ def run_part(
     n, t, c = len(part.points), len(trials), part.shares.shape[1]
     task = _Task(
         pool.share(x),
-        *map(pool.share, (part.points, found.index, found.distance, part.twin)),
+        pool.share(part.points),
+        pool.share(found.index),
+        pool.share(found.distance),
+        pool.share(part.twin),
         tuple(
             pool.share(one)
             for one in (part.shares.data, part.shares.indices, part.shares.indptr)

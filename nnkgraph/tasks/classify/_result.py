@@ -12,6 +12,7 @@ from nnkgraph.data import Neighborhoods
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.methods import Method
     from nnkgraph.tasks.classify._case import Case
     from nnkgraph.tasks.classify._part import Found
     from nnkgraph.tasks.classify._trials import Trial
@@ -100,7 +101,23 @@ def validated(
     return {"cv_error": min(one["error"] for one in tried), "tried": tried}
 
 
-def tested(case: Case, found: Found, at: int, *, has_proof: bool) -> dict[str, Any]:
+def predictions(case: Case, trials: list[Trial], found: Found) -> Predictions | None:
+    """Return what the trials say about the test rows, where there are any."""
+    if case.test is None or case.rows is None or found.weights is None:
+        return None
+    return Predictions(
+        tuple(trial.name for trial in trials),
+        case.rows,
+        case.test.ids,
+        case.truth,
+        found.predicted,
+        found.weights,
+        np.empty((0, 0)) if found.errors is None else found.errors,
+        found.neighbors,
+    )
+
+
+def tested(case: Case, found: Found, at: int, method: Method) -> dict[str, Any]:
     """Return what a method got right and wrong among the test rows."""
     facts: dict[str, Any] = {"error": None}
     if case.truth is not None and (case.truth >= 0).any():
@@ -115,10 +132,9 @@ def tested(case: Case, found: Found, at: int, *, has_proof: bool) -> dict[str, A
     counts = found.neighbors[:, at]
     facts["neighbors"] = float(counts.mean())
     facts["without_neighbors"] = int((counts == 0).sum())
-    if has_proof and found.errors is not None and found.certificate is not None:
-        values = found.certificate[:, at]
-        proof = Neighborhoods(np.empty((0, 0)), None, values)
+    if method.has_certificate and found.certificate is not None:
+        proof = Neighborhoods(np.empty((0, 0)), None, found.certificate[:, at])
         facts["certificate"] = report.certificate(proof, None)
-        if not np.isnan(found.errors[:, at]).any():
-            facts["mean_J"] = float(found.errors[:, at].mean())
+    if method.has_error and found.errors is not None:
+        facts["mean_J"] = float(found.errors[:, at].mean())
     return facts

@@ -31,7 +31,7 @@ def shares_of_classes(rows: Rows, codes: IndexArray, classes: int) -> Any:
 def class_weights(
     weights: FloatArray,
     index: IndexArray,
-    shares: tuple[FloatArray, IndexArray, IndexArray],
+    shares: tuple[Any, ...],
     classes: int,
 ) -> FloatArray:
     """Return the (b, classes) shares of the neighbors' weights.
@@ -42,8 +42,8 @@ def class_weights(
     from scipy.sparse import csr_array
 
     b, m = index.shape
-    bare = ~(weights > 0).any(axis=1)
-    weights = np.where(bare[:, np.newaxis], np.arange(m) == 0, weights)
+    some = (weights > 0).any(axis=1, keepdims=True)
+    weights = np.where(some, weights, np.arange(m) == 0)
     indptr = np.arange(0, b * m + 1, m)
     rows = len(shares[2]) - 1
     given = csr_array((weights.ravel(), index.ravel(), indptr), (b, rows))
