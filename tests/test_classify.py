@@ -15,6 +15,7 @@ from nnkgraph.labels import Labels
 from nnkgraph.query import query_neighborhoods
 from nnkgraph.tasks.classify import classify
 from nnkgraph.tasks.classify._case import drawn, folds_of
+from nnkgraph.tasks.classify._votes import winners
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,16 @@ def test_the_first_class_wins_where_votes_are_equal():
     found = classify(x, y, [[0.0]], methods=["knn", "nnk"], k=4, sigma=1.0)
     assert found.predictions.predicted.tolist() == [[0, 0]]
     assert found.classes[0] == "a"
+    assert winners(np.array([[0.3, 0.1 + 0.2], [0.3, 0.301]])).tolist() == [0, 1]
+
+
+def test_of_equal_trials_the_smallest_values_are_chosen():
+    x, y = clouds()
+    found = classify(x, y, methods=["nnk", "knn"], k=[15, 5], sigma=[1e-3, 1e-4])
+    for line in found.lines:
+        assert len({one["error"] for one in line["tried"]}) == 1
+        assert (line["k"], line["sigma"]) == (5, 1e-4)
+    assert found.best["method"] == "knn"  # the last of equals
 
 
 @pytest.mark.parametrize("method", ["knn", "nnk"])
