@@ -63,17 +63,25 @@ def as_float(array: NDArray[Any]) -> FloatArray:
     return np.ascontiguousarray(array, dtype=target)
 
 
-def check_finite(x: FloatArray, name: str) -> None:
-    """Refuse NaN, infinity and values whose squares leave the range of float64."""
+def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:
+    """Refuse NaN, infinity and values whose squares leave the range of float64.
+
+    With `gaps`, NaN stands for a value that is not there, and passes.
+    """
     count, first, row, largest = 0, (0, 0), 0, 0.0
     for block in row_blocks(x):
-        bad = ~np.isfinite(block)
+        bad = np.isinf(block) if gaps else ~np.isfinite(block)
         if bad.any():
             where = np.argwhere(bad)
             first = first if count else (row + int(where[0, 0]), int(where[0, 1]))
             count += len(where)
         elif block.size:
-            largest = max(largest, float(block.max()), -float(block.min()))
+            # fmax and fmin pass over NaN, and start from what changes nothing.
+            largest = max(
+                largest,
+                float(np.fmax.reduce(block, axis=None, initial=0.0)),
+                -float(np.fmin.reduce(block, axis=None, initial=0.0)),
+            )
         row += len(block)
     if count:
         value = x[first]

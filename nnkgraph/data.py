@@ -74,12 +74,19 @@ class Features:
         *,
         ids: Sequence[str] | None = None,
         name: str = "array",
+        gaps: bool = False,
     ) -> Features:
         """Check a matrix and return it as features.
 
         float32 and float64 in C order are taken as they are, without a copy.
         Every other real dtype is converted without loss (long double and 64-bit
         integers: to the nearest float64).
+
+        Parameters
+        ----------
+        gaps : bool
+            Whether NaN may stand for values that are not there. Only what is drawn
+            may have such.
 
         Raises
         ------
@@ -92,7 +99,7 @@ class Features:
         check_shape(array, name)
         wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
         array = as_float(array)
-        check_finite(array, name)
+        check_finite(array, name, gaps=gaps)
         warnings: tuple[str, ...] = ()
         if wide and max(float(array.max()), -float(array.min())) >= 2**53:
             warnings = (f"{name}: integers beyond 2**53 were rounded to float64",)

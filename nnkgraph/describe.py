@@ -20,7 +20,7 @@ def description(graph: Graph) -> dict[str, Any]:
     return {
         **facts(graph),
         "degree": _spread(degree),
-        "support": _spread(_support(graph)),
+        "support": _spread(support(graph)),
         "weight": _spread(weight),
         "error": _spread(graph.errors) if graph.errors is not None else {},
         "ids": "yes" if graph.ids else "no",
@@ -48,7 +48,7 @@ def _spread(values: Any) -> dict[str, float]:
     }
 
 
-def _support(graph: Graph) -> Any:
+def support(graph: Graph) -> Any:
     """Return how many candidates nodes kept, as the build counted them."""
     counts = graph.provenance.get("support_sizes")
     # A graph of another program may have anything there.

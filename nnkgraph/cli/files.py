@@ -39,6 +39,7 @@ def read_features(
     header: bool | None,
     id_column: str | None,
     sparse: bool = False,
+    gaps: bool = False,
 ) -> Features:
     """Read features with the options of the command line."""
     remarks: list[str] = []
@@ -49,6 +50,7 @@ def read_features(
         header=header,
         id_column=id_column,
         sparse=sparse,
+        gaps=gaps,
         note=remarks.append,
     )
     for remark in remarks:
@@ -81,6 +83,29 @@ def read_labels(
     for remark in remarks:
         say.summary(remark)
     return labels
+
+
+def read_values(
+    spec: str,
+    *,
+    format: str | None = None,  # noqa: A002 - the option's name
+    delimiter: str | None = None,
+    header: bool | None = None,
+    id_column: str | None = None,
+) -> Features:
+    """Read one number per row with the options of the command line."""
+    remarks: list[str] = []
+    values = formats.read_values(
+        spec,
+        format=format,
+        delimiter=delimiter,
+        header=header,
+        id_column=id_column,
+        note=remarks.append,
+    )
+    for remark in remarks:
+        say.summary(remark)
+    return values
 
 
 def read_graph(

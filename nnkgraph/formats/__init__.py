@@ -41,6 +41,7 @@ __all__ = [
     "read_features",
     "read_graph",
     "read_labels",
+    "read_values",
     "split_item",
     "write_answers",
     "write_candidates",
@@ -57,6 +58,7 @@ def read_features(
     id_column: str | None = None,
     delimiter: str | None = None,
     sparse: bool = False,
+    gaps: bool = False,
     note: Note = ignore,
 ) -> Features:
     """Read a feature matrix from ``FILE`` or ``FILE::ITEM``.
@@ -75,6 +77,8 @@ def read_features(
         What stands between the fields of a text table; by default, by suffix.
     sparse
         Whether a sparse matrix of similarities is welcome, for kernel precomputed.
+    gaps
+        Whether NaN may stand for values that are not there, as in coordinates.
     note
         Called with remarks for the user, one line each.
 
@@ -86,7 +90,7 @@ def read_features(
         For an unknown suffix or format.
     """
     plugin, source = reader("read_features", os.fspath(spec), format)
-    options = TextOptions(header, id_column, delimiter, sparse, note)
+    options = TextOptions(header, id_column, delimiter, sparse, gaps, note)
     if plugin.binary and (header, id_column, delimiter) != (None, None, None):
         raise ParameterError(
             f"{source.name}: a header, an id column and a delimiter can be named for "
@@ -129,20 +133,34 @@ def read_labels(
     An item is an array, a dataset or, in a text table, a column: its name, or its
     number from 0. See ``Labels.of`` for `missing` and `minus_one`.
     """
+    from nnkgraph.formats._columns import read_column
     from nnkgraph.labels import Labels
 
-    plugin, source = reader("read_column", os.fspath(spec), format)
-    if plugin.binary:
-        options = TextOptions(note=note)
-    else:
-        options = TextOptions(header, id_column, delimiter, note=note)
-    values, ids = plugin.read_column(source, options)
-    labels = Labels.of(
-        values, ids=ids, name=source.name, missing=missing, minus_one=minus_one
-    )
+    options = TextOptions(header, id_column, delimiter, note=note)
+    values, ids, name = read_column(os.fspath(spec), format, options)
+    labels = Labels.of(values, ids=ids, name=name, missing=missing, minus_one=minus_one)
     if labels.minus_one:
-        note(f"{source.name}: -1 is taken for no label")
+        note(f"{name}: -1 is taken for no label")
     return labels
+
+
+def read_values(
+    spec: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    header: bool | None = None,
+    id_column: str | None = None,
+    delimiter: str | None = None,
+    note: Note = ignore,
+) -> Features:
+    """Read one number per row from ``FILE`` or ``FILE::ITEM``, as a single column.
+
+    Items are as for `read_labels`. NaN and empty fields stand for no value.
+    """
+    from nnkgraph.formats._columns import as_values, read_column
+
+    options = TextOptions(header, id_column, delimiter, note=note)
+    return as_values(*read_column(os.fspath(spec), format, options))
 
 
 def read_candidates(

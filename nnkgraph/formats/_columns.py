@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import Features
 from nnkgraph.errors import InputError
+from nnkgraph.formats._choose import reader
+from nnkgraph.formats._format import TextOptions
 from nnkgraph.formats._source import show
 from nnkgraph.formats._table import (
+    MISSING,
     NUMBER,
     check_line,
     find_delimiter,
@@ -22,11 +26,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.formats._format import TextOptions
     from nnkgraph.formats._source import Source
 
 USUAL = ("y", "label", "labels", "target", "targets", "class", "classes", "category")
 """Names that labels go by, where nobody says which."""
+
+
+def read_column(
+    spec: str, wanted: str | None, options: TextOptions
+) -> tuple[NDArray[Any], Sequence[str] | None, str]:
+    """Return one value per row, the ids of the rows or None, and the file's name."""
+    plugin, source = reader("read_column", spec, wanted)
+    # What is said about tables is meant for the other files of a command.
+    used = TextOptions(note=options.note) if plugin.binary else options
+    return *plugin.read_column(source, used), source.name
 
 
 def pick_column(found: Sequence[str], name: str, what: str) -> str:
@@ -40,9 +53,28 @@ def pick_column(found: Sequence[str], name: str, what: str) -> str:
     if not found:
         raise InputError(f"{name}: there is no {what} of labels inside")
     raise InputError(
-        f"{name}: which {what} holds the labels? Name it as FILE::{show(found[0])}: "
-        f"{some}"
+        f"{name}: which {what} holds the labels or values? Name it as "
+        f"FILE::{show(found[0])}: {some}"
     )
+
+
+def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Features:
+    """Return one number per row as a column of features; NaN where there is none."""
+    if found.ndim != 1:
+        raise InputError(
+            f"{name}: values are one number per row, but the shape is {found.shape}"
+        )
+    if found.dtype.kind in "US":
+        texts = [str(one).strip().lower() for one in found.astype(np.str_).tolist()]
+        strange = [one for one in texts if one not in MISSING | {"nan"}]
+        strange = [one for one in strange if not NUMBER.fullmatch(one)]
+        if strange:
+            raise InputError(
+                f"{name}: {show(strange[0])!r} is no number; classes are named with "
+                "--labels"
+            )
+        found = np.array([np.nan if t in MISSING else float(t) for t in texts])
+    return Features.of(found[:, np.newaxis], ids=ids, name=name, gaps=True)
 
 
 def text_column(

@@ -46,6 +46,9 @@ class TextOptions:
     sparse: bool = False
     """Whether a sparse matrix of similarities may come in place of features."""
 
+    gaps: bool = False
+    """Whether NaN may stand for values that are not there, as in coordinates."""
+
     note: Note = ignore
     """Called with each remark for the user, one line each."""
 

@@ -101,6 +101,15 @@ def data_lines(
         yield (delimiter or " ").join(parts)
 
 
+def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
+    """Yield rows of numbers with ``nan`` for each field that is empty or says so."""
+    for line in lines:
+        fields = line.rstrip("\r\n").split(delimiter)
+        yield (delimiter or " ").join(
+            "nan" if one.strip(' "').lower() in MISSING else one for one in fields
+        )
+
+
 def check_line(line: str, number: int, name: str) -> None:
     """Refuse what no line of text has."""
     if "\0" in line:

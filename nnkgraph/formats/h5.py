@@ -39,12 +39,11 @@ class H5(Format):
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the dataset that the item names."""
-        del options
         with open_h5(source) as file:
             dataset = find(file, source.item or _pick(file, source), source.name)
             x = _read(dataset, source.name)
             ids = _ids(dataset, source.name) if x.ndim == 2 else None
-        return Features.of(x, ids=ids, name=source.name)
+        return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(
         self, source: Source, options: TextOptions, /

@@ -32,8 +32,7 @@ class Npy(Format):
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Map a matrix; nothing is read before its header has been checked."""
-        del options
-        features = Features.of(_map(source), name=source.name)
+        features = Features.of(_map(source), name=source.name, gaps=options.gaps)
         # The values were looked at in full: what changed meanwhile is not them.
         if source.path is not None and os.path.getsize(source.path) != source.size:  # noqa: PTH202
             raise InputError(f"{source.name}: the file changed while it was read")

@@ -57,7 +57,7 @@ class Npz(Format):
                     ids = archive.strings("ids")
                 else:
                     options.note(f"{source.name}: 'ids' are no row names: {header}")
-        return Features.of(x, ids=ids, name=source.name)
+        return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(
         self, source: Source, options: TextOptions, /

@@ -2,66 +2,213 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from nnkgraph.cli import options, say
+
+_TEXT = (".csv", ".tsv", ".txt", ".gz")
+_MEANT_FOR = {
+    "coords": {"graph"},
+    "labels": {"graph", "adjacency"},
+    "values": {"graph"},
+    "edges": {"graph"},
+    "axes": {"graph"},
+    "view": {"graph"},
+}
+"""The kinds of picture in which an option has an effect."""
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """Numbers with commas between them."""
+
+    name = "numbers"
+
+    def __init__(self, shown: str, kind: type[int | float], counts: set[int]) -> None:
+        self.shown, self.kind, self.counts = shown, kind, counts
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return self.shown
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """Return the numbers, all of them finite."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            found = tuple(self.kind(part) for part in value.split(","))
+        except ValueError:
+            found = ()
+        if len(found) not in self.counts or not all(-1e9 < x < 1e9 for x in found):
+            self.fail(f"{value!r} is not {self.shown}", param, ctx)
+        return found
 
 
 @click.command()
 @options.graph_arg
 @click.option(
     "--coords",
-    required=True,
     type=click.Path(),
-    metavar="FILE",
-    help="Where the nodes are: features with 2 or 3 columns.",
+    metavar="FILE[::ITEM]",
+    help="Where the nodes are: features with 2 or 3 columns. Rows with NaN are left "
+    "out.",
 )
 @options.output_opt
+@click.option(
+    "--what",
+    type=click.Choice(
+        ["graph", "degrees", "weights", "support", "errors", "adjacency"]
+    ),
+    default="graph",
+    show_default=True,
+    help="The graph over coordinates, how degrees, weights, kept candidates or errors "
+    "are distributed, or the matrix.",
+)
 @click.option(
     "--beside",
     type=click.Path(),
     metavar="GRAPH2",
-    help="A second graph, drawn beside it.",
+    help="A second graph, drawn beside it on the same scales.",
 )
+@click.option(
+    "--labels",
+    type=click.Path(),
+    metavar="FILE[::ITEM]",
+    help="Classes that color the nodes, or order the matrix.",
+)
+@click.option(
+    "--values",
+    type=click.Path(),
+    metavar="FILE[::ITEM]|degree|error",
+    help="Numbers that color the nodes.",
+)
+@click.option(
+    "--edges",
+    type=click.Choice(["alpha", "width", "both", "none"]),
+    show_default="alpha",
+    help="How weight shows: light edges are faint, thin, both, or like the others.",
+)
+@click.option(
+    "--axes",
+    type=Numbers("I,J[,K]", int, {2, 3}),
+    help="Columns of --coords to draw, counted from 0.",
+)
+@click.option(
+    "--view",
+    type=Numbers("ELEVATION,AZIMUTH", float, {2}),
+    show_default="30,-60",
+    help="Where a 3-D picture is seen from, in degrees.",
+)
+@click.option("--title", metavar="TEXT", help="What stands above the picture.")
 @options.table_options
 @options.no_clobber_opt
 @options.talk_options
 def command(
     graph: str,
-    coords: str,
     output: str,
+    what: str,
     beside: str | None,
+    title: str | None,
     format: str | None,  # noqa: A002 - the option's name
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
     no_clobber: bool,
+    **given: Any,
 ) -> None:
-    """Draw GRAPH over coordinates, as .png, .svg or .pdf.
+    """Draw GRAPH as .png, .svg or .pdf: over coordinates, or what --what names.
 
-    Heavy edges are strong, light ones faint. Needs matplotlib:
-    pip install 'nnkgraph[plot]'.
+    Two graphs share limits, colors and the scale of weights. Of more than 20,000 edges
+    an .svg or .pdf holds a picture instead of every line. A matrix of more than 400
+    nodes shows blocks of nodes. Needs matplotlib: pip install 'nnkgraph[plot]'.
 
     \b
     Examples:
       nnkgraph plot graph.npz --coords points.npy -o graph.png
       nnkgraph plot knn.npz --beside nnk.npz --coords points.npy -o both.png
+      nnkgraph plot graph.npz --coords points.h5::x --labels points.h5::y -o y.pdf
+      nnkgraph plot graph.npz --what degrees -o degrees.svg
+      nnkgraph plot graph.npz --what adjacency --labels y.csv -o matrix.png
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_features, read_graph
-    from nnkgraph.tasks.plot import SUFFIXES, draw, rendered
+    from nnkgraph.cli.files import read_graph
+    from nnkgraph.tasks import plot
 
+    _check_options(what, given)
     named = [graph, beside] if beside else [graph]
+    files = [given["coords"], given["labels"], given["values"]]
     formats.check_file(
-        output, suffixes=SUFFIXES, no_clobber=no_clobber, inputs=[*named, coords]
+        output,
+        suffixes=plot.SUFFIXES,
+        no_clobber=no_clobber,
+        inputs=[*named, *(one for one in files if one)],
     )
-    where = read_features(
-        coords,
-        format=format,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-    )
-    figure = draw([(name, read_graph(name)) for name in named], where.x)
-    formats.write_file(output, rendered(figure, output))
-    say.summary(f"{output}: {len(where.x)} nodes drawn")
+    plot.new_figure(1, 1)  # a missing package is said before the work, not after it
+    table = {"delimiter": delimiter, "header": header, "id_column": id_column}
+    read = _read(given, {"format": format, **table})
+    graphs = [(name, read_graph(name)) for name in named]
+    if what == "graph":
+        figure = plot.draw(graphs, **read, title=title)
+    elif what == "adjacency":
+        figure = plot.draw_adjacency(graphs, labels=read["labels"], title=title)
+    else:
+        figure = plot.draw_histograms(graphs, what, title=title)
+    formats.write_file(output, plot.rendered(figure, output))
+    left_out = 0
+    if what == "graph":
+        left_out = plot.count_unplaced(graphs, read["coordinates"], read["axes"])
+    if left_out:
+        say.warning(
+            f"{given['coords']}: {left_out} nodes have no coordinates and are left out"
+        )
+    say.summary(f"{output}: {what} of {graphs[0][1].nodes} nodes drawn")
+
+
+def _check_options(what: str, given: dict[str, Any]) -> None:
+    """Refuse what would have no effect, and a graph without a place."""
+    from nnkgraph.errors import ParameterError
+
+    for name, kinds in _MEANT_FOR.items():
+        if given[name] is not None and what not in kinds:
+            raise ParameterError(
+                f"--{name} has no effect on --what {what}; leave it out, or ask for "
+                f"--what {' or '.join(sorted(kinds, reverse=True))}"
+            )
+    if what == "graph" and given["coords"] is None:
+        raise ParameterError(
+            "--coords is missing: say where the nodes are (`nnkgraph embed` computes "
+            "coordinates), or ask for another picture, such as --what degrees"
+        )
+    if given["labels"] is not None and given["values"] is not None:
+        raise ParameterError(
+            "nodes have one color each: --labels or --values, not both"
+        )
+
+
+def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    """Read what belongs to the nodes, and put it beside the other options."""
+    from nnkgraph.cli.files import read_features, read_labels, read_values
+
+    coords, labels, values = given["coords"], given["labels"], given["values"]
+    found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
+    if coords is not None:
+        others = any(one and _is_table(one) for one in (labels, values))
+        # What is said about tables is meant for the tables among the files.
+        own = told if _is_table(coords) or not others else dict.fromkeys(told)
+        found["coordinates"] = read_features(coords, **own, gaps=True)
+    about = {name: told[name] for name in told if name != "format"}
+    if labels is not None:
+        found["labels"] = read_labels(labels, **about)
+    if values is not None and values not in {"degree", "error"}:
+        found["values"] = read_values(values, **about)
+    found |= {name: given[name] for name in ("axes", "view")}
+    return {**found, "edges": given["edges"] or "alpha"}
+
+
+def _is_table(spec: str) -> bool:
+    from nnkgraph import formats
+
+    return formats.split_item(spec)[0].lower().endswith(_TEXT)

@@ -1,0 +1,19 @@
+"""Pictures of graphs: over coordinates, as a matrix, and how they are distributed."""
+
+from __future__ import annotations
+
+from nnkgraph.tasks.plot._adjacency import draw_adjacency
+from nnkgraph.tasks.plot._figure import SUFFIXES, new_figure, rendered
+from nnkgraph.tasks.plot._histograms import draw_histograms
+from nnkgraph.tasks.plot._network import draw
+from nnkgraph.tasks.plot._places import count_unplaced
+
+__all__ = [
+    "SUFFIXES",
+    "count_unplaced",
+    "draw",
+    "draw_adjacency",
+    "draw_histograms",
+    "new_figure",
+    "rendered",
+]

@@ -1,0 +1,145 @@
+"""The matrix of a graph as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.tasks.plot._figure import BAR, QUIET, WIDTH, new_panels, titles
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import Graph
+    from nnkgraph.labels import Labels
+    from nnkgraph.tasks.plot._figure import Graphs
+
+CELLS = 400
+"""Per side: about the pixels of a panel, so that no edge falls between two."""
+
+_MOST_NAMES = 24
+
+
+def draw_adjacency(
+    graphs: Graphs, *, labels: Labels | None = None, title: str | None = None
+) -> Any:
+    """Draw matrices side by side: an edge from row to column is a colored cell.
+
+    Up to 400 nodes a cell is one pair of nodes, and its color the weight. Of more nodes
+    a cell stands for a square block of pairs, and its color counts the edges inside.
+
+    Parameters
+    ----------
+    graphs : list of (name, Graph)
+        One panel each.
+    labels : Labels, optional
+        Classes that rows and columns are ordered by.
+    title : str, optional
+        Stands above all panels.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.colors import LogNorm, Normalize
+
+    ordered = [_codes(graph, labels, name) for name, graph in graphs]
+    counted = any(graph.nodes > CELLS for _, graph in graphs)
+    cells = [
+        matrix_cells(graph, codes, counted=counted)
+        for (_, graph), codes in zip(graphs, ordered, strict=True)
+    ]
+    most = max(float(one.max(initial=0)) for one in cells) or 1.0
+    # One count is no range: a scale of logarithms needs one.
+    norm = LogNorm(1, max(most, 2)) if counted else Normalize(0, most)
+    figure = new_panels(WIDTH * len(graphs) + BAR, WIDTH, title)
+    panels = figure.subplots(1, len(graphs), squeeze=False)[0]
+    for panel, (_, graph), codes, image, text in zip(
+        panels, graphs, ordered, cells, titles(graphs), strict=True
+    ):
+        shown = panel.imshow(
+            np.ma.masked_equal(image, 0),
+            cmap=_colors(),
+            norm=norm,
+            interpolation="nearest",
+            extent=(0, graph.nodes, graph.nodes, 0),
+        )
+        panel.set_title(text, fontsize=11)
+        panel.spines[:].set_color("#c0c0c0")
+        panel.tick_params(labelsize=9, color=QUIET)
+        if labels is not None:
+            _separate(panel, codes, labels.classes)
+    block = max(block_size(graph.nodes) for _, graph in graphs)
+    bar = figure.colorbar(shown, ax=list(panels), shrink=0.8, pad=0.02)
+    what = f"edges per cell of {block} x {block} pairs" if counted else "weight"
+    bar.set_label(what, fontsize=10)
+    bar.ax.tick_params(labelsize=9, color=QUIET)
+    bar.outline.set_visible(False)
+    if counted:
+        steps = [a * 10**b for b in range(7) for a in (1, 2, 5) if a * 10**b <= most]
+        bar.set_ticks(steps, labels=[f"{one:,}" for one in steps])
+        bar.ax.minorticks_off()
+    return figure
+
+
+def block_size(nodes: int) -> int:
+    """Return how many nodes share a row of cells."""
+    return -(-nodes // CELLS)
+
+
+def matrix_cells(
+    graph: Graph, codes: NDArray[np.int64], *, counted: bool
+) -> NDArray[np.float64]:
+    """Return the matrix, ordered by class, in at most 400 x 400 cells.
+
+    Parameters
+    ----------
+    counted : bool
+        Whether cells count entries; otherwise they sum up weights.
+    """
+    place = np.empty(graph.nodes, np.int64)
+    # Nodes without a class come last.
+    last = np.where(codes < 0, codes.max(initial=0) + 1, codes)
+    place[np.argsort(last, kind="stable")] = np.arange(graph.nodes)
+    block = block_size(graph.nodes)
+    side = -(-graph.nodes // block)
+    found = graph.adjacency.tocoo()
+    cell = place[found.row] // block * side + place[found.col] // block
+    weights = None if counted else found.data
+    sums = np.bincount(cell, weights, minlength=side * side)
+    return sums.reshape(side, side).astype(np.float64)
+
+
+def _codes(graph: Graph, labels: Labels | None, name: str) -> NDArray[np.int64]:
+    if labels is None:
+        return np.zeros(graph.nodes, np.int64)
+    return labels.for_rows(graph.nodes, graph.ids, name).codes
+
+
+def _separate(panel: Any, codes: NDArray[np.int64], classes: tuple[str, ...]) -> None:
+    """Draw lines between classes, and name each beside its rows."""
+    counts = np.bincount(np.where(codes < 0, len(classes), codes))
+    ends = np.cumsum(counts)
+    for end in ends[:-1]:
+        panel.axhline(end, color=QUIET, linewidth=0.5)
+        panel.axvline(end, color=QUIET, linewidth=0.5)
+    names = [one.replace("$", r"\$")[:16] for one in (*classes, "no label")]
+    there = np.flatnonzero(counts)
+    if len(there) > _MOST_NAMES:
+        return
+    middle = (ends - counts / 2)[there]
+    texts = [names[at] for at in there]
+    upright = sum(map(len, texts)) > 30
+    panel.set_yticks(middle, texts)
+    panel.set_xticks(middle, texts, rotation=90 if upright else 0)
+    panel.tick_params(length=0)
+
+
+def _colors() -> Any:
+    """Return blues, the lightest of which still stands out from white."""
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap
+
+    blues = colormaps["Blues"](np.linspace(0.35, 1.0, 256))
+    return LinearSegmentedColormap.from_list("edges", blues)
