@@ -104,9 +104,9 @@ def data_lines(
 def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
     """Yield rows of numbers with ``nan`` for each field that is empty or says so."""
     for line in lines:
-        fields = line.rstrip("\r\n").split(delimiter)
         yield (delimiter or " ").join(
-            "nan" if one.strip(' "').lower() in MISSING else one for one in fields
+            "nan" if one.strip().lower() in MISSING else one
+            for one in split_fields(line, delimiter)
         )
 
 

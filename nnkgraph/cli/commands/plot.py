@@ -201,7 +201,7 @@ def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
         found["coordinates"] = read_features(coords, **own, gaps=True)
     about = {name: told[name] for name in told if name != "format"}
     if labels is not None:
-        found["labels"] = read_labels(labels, **about)
+        found["labels"] = read_labels(labels, **about, minus_one=True)
     if values is not None and values not in {"degree", "error"}:
         found["values"] = read_values(values, **about)
     found |= {name: given[name] for name in ("axes", "view")}

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.tasks.plot._figure import QUIET
+from nnkgraph.tasks.plot._figure import INK, QUIET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from nnkgraph.labels import Labels
 
 # Okabe and Ito; yellow is left out, which nobody sees on white.
 _FEW = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")
@@ -46,8 +44,8 @@ class Coloring:
     name: str = ""
     """What stands beside the color bar."""
 
-    plain: bool = False
-    """Whether all nodes are drawn alike."""
+    plain: str = ""
+    """The color of all nodes, where they are drawn alike."""
 
     count: int = 0
     """How many classes there are."""
@@ -58,7 +56,7 @@ class Coloring:
 
         shape = np.zeros(len(own), np.int64)
         if self.plain:
-            return to_rgba_array([_NODE] * len(own)), shape
+            return to_rgba_array([self.plain] * len(own)), shape
         if self.mappable is not None:
             known = own >= 0 if self.ticks else np.isfinite(own)
             colors = self.mappable.to_rgba(np.ma.masked_where(~known, own))
@@ -79,16 +77,22 @@ def marker(shape: int) -> str:
     return _MARKERS[shape]
 
 
-def all_alike() -> Coloring:
-    """Return the coloring where nothing is known about nodes."""
-    return Coloring(plain=True)
+def all_alike(*, many: bool) -> Coloring:
+    """Return the coloring where nothing is known about nodes.
+
+    Many dots, in a color of their own, would hide the edges.
+    """
+    return Coloring(plain=INK if many else _NODE)
 
 
-def by_class(labels: Labels) -> Coloring:
-    """Return a color for each class, with a legend; many lie on a scale."""
+def by_class(classes: tuple[str, ...], *, gaps: bool) -> Coloring:
+    """Return a color for each class, with a legend; many lie on a scale.
+
+    `gaps` says whether some nodes have none.
+    """
     from matplotlib.lines import Line2D
 
-    names = [_short(one) for one in labels.classes]
+    names = [_short(one) for one in classes]
     if len(names) > _MOST:
         shown = np.unique(np.linspace(0, len(names) - 1, 8).round().astype(int))
         ticks = tuple((float(at), names[at]) for at in shown)
@@ -99,7 +103,7 @@ def by_class(labels: Labels) -> Coloring:
             zip(names, class_colors(len(names)), strict=True)
         )
     ]
-    if not labels.known.all():
+    if gaps:
         styles.append(("no label", _NONE, _MARKERS[0]))
     marks = tuple(
         Line2D(
@@ -120,7 +124,7 @@ def by_value(values: list[NDArray[np.float64]], name: str) -> Coloring:
 def legend_columns(marks: Any, width: float) -> int:
     """Return how many marks fit beside each other, in rows of equal length."""
     longest = max(len(one.get_label()) for one in marks)
-    most = max(1, int(width / (0.36 + 0.085 * longest)))
+    most = max(1, int(width / (0.42 + 0.085 * longest)))
     rows = -(-len(marks) // most)
     return -(-len(marks) // rows)
 
@@ -136,6 +140,7 @@ def add_key(figure: Any, panels: list[Any], coloring: Coloring, marks: Any) -> N
             frameon=False,
             fontsize=10,
             columnspacing=1.2,
+            handlelength=1.0 if coloring.marks else 2.0,
             handletextpad=0.5,
         )
     if coloring.mappable is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.errors import ParameterError
 from nnkgraph.tasks.plot._colors import (
     Coloring,
     add_key,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from nnkgraph.labels import Labels
     from nnkgraph.tasks.plot._figure import Graphs
 
-_UNDER_COLORS = "#4d4d4d"
+_UNDER_COLORS = "#808080"
 """Edges between colored nodes, which no class looks like."""
 
 
@@ -98,14 +99,20 @@ def _coloring(
 ) -> tuple[Coloring, list[Any]]:
     """Return the colors of all panels, and what each node is colored by."""
     if labels is not None:
-        codes = [labels.for_rows(g.nodes, g.ids, name) for name, g in graphs]
-        return by_class(labels), [one.codes for one in codes]
+        codes = [labels.for_rows(g.nodes, g.ids, name).codes for name, g in graphs]
+        gaps = any((one < 0).any() for one in codes)
+        return by_class(labels.classes, gaps=gaps), codes
     if values is None:
-        return all_alike(), [np.zeros(graph.nodes) for _, graph in graphs]
-    if isinstance(values, str) and values != "error":
+        many = max(graph.edges for _, graph in graphs) > RASTERIZED
+        return all_alike(many=many), [np.zeros(graph.nodes) for _, graph in graphs]
+    if values == "degree":
         own = [np.diff(graph.adjacency.indptr).astype(float) for _, graph in graphs]
         return by_value(own, "edges of a node"), own
     if isinstance(values, str):
+        if values != "error":
+            raise ParameterError(
+                f"values {values!r} are neither 'degree' nor 'error' nor numbers"
+            )
         own = [errors_of(graph, name) for name, graph in graphs]
         return by_value(own, "error J of a node"), own
     column = np.asarray(values.x[:, 0], np.float64)
@@ -117,7 +124,7 @@ def _sized_figure(
     count: int, width: float, extent: Any, coloring: Coloring, marks: Any, title: Any
 ) -> Any:
     """Return a figure with room for panels, the legend below and the bar beside."""
-    aspect = 0.9
+    aspect = 0.95
     if len(extent) == 2:
         across, up = extent
         aspect = float(np.clip(up / across if across > 0 else 1.0, 0.4, 1.4))
@@ -136,7 +143,7 @@ def _panel(figure: Any, count: int, place: int, low: Any, high: Any, view: Any) 
         getattr(panel, f"set_{name}lim")(start, stop)
         getattr(panel, f"set_{name}ticks")([])
     if len(low) == 3:
-        panel.set_box_aspect(high - low + 2 * margin, zoom=1.15)
+        panel.set_box_aspect(high - low + 2 * margin, zoom=1.05)
         if view is not None:
             panel.view_init(*view)
         for axis in (panel.xaxis, panel.yaxis, panel.zaxis):
@@ -154,18 +161,18 @@ def _add_nodes(
     """Add nodes as dots, in their own order: no class lies on top of the others."""
     colors, shapes = coloring.paint(own)
     there = ~np.isnan(at[:, 0])
-    many = len(at) > RASTERIZED
-    three = {"depthshade": coloring.plain} if at.shape[1] == 3 else {}
+    three = {"depthshade": bool(coloring.plain)} if at.shape[1] == 3 else {}
+    # Colors are told apart in larger dots only.
+    size = float(np.clip((6000 if coloring.plain else 14000) / len(at), 0.4, 14))
     for shape in np.unique(shapes[there]):
         drawn = there & (shapes == shape)
         panel.scatter(
             *at[drawn].T,
-            s=float(np.clip(6000 / len(at), 0.4, 14)),
+            s=size,
             c=colors[drawn],
             marker=marker(shape),
             linewidths=0,
-            # So many dots would hide the edges; those without a color say nothing.
-            zorder=1 if coloring.plain and many else 3,
+            zorder=3,
             rasterized=rasterized,
             **three,
         )
