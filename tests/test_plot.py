@@ -154,7 +154,11 @@ def test_every_class_of_up_to_24_looks_different(count):
     figure = draw(some_graph(), labels=labels)
     marks = figure.legends[0].legend_handles
     assert len({(m.get_color(), m.get_marker()) for m in marks}) == len(marks) == count
-    assert sum(len(one.get_offsets()) for one in dots_of(figure.axes[0])) == N
+    shapes = [np.arange(N) % count < 12, np.arange(N) % count >= 12]
+    drawn = [one.get_offsets() for one in dots_of(figure.axes[0])]
+    wanted = [PLACES[one, :2] for one in shapes if one.any()]
+    assert all(map(np.array_equal, drawn, wanted))
+    assert len(drawn) == len({m.get_marker() for m in marks}) == len(wanted)
 
 
 def test_more_classes_lie_on_a_scale():
