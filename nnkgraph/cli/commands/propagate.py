@@ -1,0 +1,194 @@
+"""nnkgraph propagate: from few labels to labels of all nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nnkgraph.cli import options, say
+
+if TYPE_CHECKING:
+    from nnkgraph.data import Graph
+    from nnkgraph.labels import Labels
+    from nnkgraph.tasks.propagate import Propagated
+
+
+@click.command()
+@options.graph_arg
+@click.option(
+    "--labels",
+    required=True,
+    type=click.Path(),
+    metavar="FILE[::ITEM]",
+    help="A class per node, missing for some: empty, NaN, NA, or -1 among 0, 1, ....",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Labels of all nodes: .csv, .tsv or .npz; '-' is stdout, as .csv.",
+)
+@click.option(
+    "--laplacian",
+    type=click.Choice(["combinatorial", "normalized"]),
+    default="combinatorial",
+    show_default=True,
+    help="D - W, or I - D^-1/2 W D^-1/2.",
+)
+@click.option(
+    "--truth",
+    type=click.Path(),
+    metavar="FILE[::ITEM]",
+    help="True classes: also say how many of the predicted ones are wrong.",
+)
+@click.option(
+    "--sample",
+    "share",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Keep this share of each class's labels, one at least; the others are the "
+    "truth.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="For --sample.",
+)
+@click.option("--missing", metavar="VALUE", help="One more value that is no label.")
+@options.table_options
+@options.no_clobber_opt
+@options.json_opt
+@options.talk_options
+def command(
+    graph: str,
+    labels: str,
+    output: str,
+    laplacian: str,
+    truth: str | None,
+    share: float | None,
+    seed: int,
+    format: str | None,  # noqa: A002 - the option's name
+    no_clobber: bool,
+    json: bool,
+    **reading: Any,
+) -> None:
+    """Propagate LABELS over GRAPH by harmonic functions.
+
+    Every class weighs at a node what it weighs at the neighbors on average; the
+    heaviest class is the node's. Its confidence is its share of all class weights.
+    Nodes that no label reaches stay empty, and are counted.
+
+    The file is .csv or .tsv (id, label, confidence, given, a weight per class where
+    there are 50 or fewer) or .npz.
+
+    \b
+    Examples:
+      nnkgraph propagate graph.npz --labels some.csv::kind -o all.csv
+      nnkgraph propagate graph.npz --labels y.npy --sample 0.05 --seed 1 -o all.npz
+      nnkgraph propagate graph.npz --labels some.npy --truth y.npy -o all.csv --json
+    """
+    from nnkgraph import formats
+    from nnkgraph.cli.files import read_graph, read_labels
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.errors import ParameterError
+    from nnkgraph.tasks.propagate import propagate
+    from nnkgraph.tasks.propagate.files import SUFFIXES, content
+
+    if truth is not None and share is not None:
+        raise ParameterError(
+            "--sample takes the truth from --labels: leave out --truth"
+        )
+    inputs = [graph, labels, *([truth] if truth else [])]
+    if output == "-" and json:
+        raise ParameterError("stdout takes -o - or --json, not both: name a file")
+    endings = () if output == "-" else SUFFIXES
+    formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=inputs)
+    nodes = read_graph(graph, format=format)
+    known = read_labels(labels, minus_one=True, **reading)
+    real = read_labels(truth, minus_one=True, **reading) if truth else None
+    some, real = _prepared(nodes, graph, known, real, share, seed)
+    found = propagate(nodes, some, laplacian=laplacian, name=graph, stages=Progress())
+    checked = _checked(found, some, real)
+    formats.write_file(output, content(output, nodes, found, some.classes))
+    drawn = {} if share is None else {"sample": share, "seed": seed}
+    about = {**found.facts, "classes": list(some.classes), **drawn, "error": checked}
+    _say(graph, output, labels, about)
+    if json:
+        from json import dumps
+
+        say.data(dumps(about, indent=2, allow_nan=False))
+
+
+def _prepared(
+    nodes: Graph,
+    graph: str,
+    known: Labels,
+    real: Labels | None,
+    share: float | None,
+    seed: int,
+) -> tuple[Labels, Labels | None]:
+    """Bring labels into the order of the nodes, and hide some of them."""
+    from dataclasses import replace
+
+    from nnkgraph.tasks.propagate import sample
+
+    known = known.for_rows(nodes.nodes, nodes.ids, graph)
+    if share is not None:
+        return replace(known, codes=sample(known.codes, share, seed)), known
+    return known, real and real.for_rows(nodes.nodes, nodes.ids, graph)
+
+
+def _checked(
+    found: Propagated, some: Labels, real: Labels | None
+) -> dict[str, Any] | None:
+    """Compare with the truth, where there is one."""
+    from nnkgraph.tasks.propagate import errors
+
+    if real is None:
+        return None
+    strange = sorted(set(real.classes) - set(some.classes))
+    if strange:
+        say.warning(
+            f"{real.name}: no label has {len(strange)} of the true classes, such as "
+            f"{strange[0]!r}; they count as wrong"
+        )
+    counts = errors(found, real.in_terms_of(some.classes), real.known)
+    if counts is None:
+        say.warning(f"{real.name}: no node without a label has a true class to check")
+    return counts
+
+
+def _say(graph: str, output: str, labels: str, about: dict[str, Any]) -> None:
+    stepped = about["cg_nodes"]
+    how = f"conjugate gradients, {about['cg_steps']} steps" if stepped else "factored"
+    bound = about["error_bound"]
+    good = "" if bound is None else f", error below {max(bound, 1e-16):.0e}"
+    say.summary(
+        f"{graph}: {about['nodes']} nodes, {about['labelled']} labels of "
+        f"{len(about['classes'])} classes, {about['laplacian']} Laplacian, {how}{good}"
+    )
+    say.summary(
+        f"{output}: {about['predicted']} nodes predicted, unreached: "
+        f"{about['unreached']}"
+    )
+    if about["unreached"]:
+        say.warning(
+            f"{output}: {about['unreached']} of {about['nodes']} nodes get no label: "
+            f"their {about['unreached_components']} components hold none"
+        )
+    if len(about["classes"]) == 1:
+        say.warning(f"{labels}: there is only one class, and every node gets it")
+    error = about["error"]
+    if error:
+        share = error["of_reached"]
+        part = "" if share is None else f"error {share:.2%} of the reached, "
+        say.summary(
+            f"{part}{error['of_all']:.2%} with unreached counted wrong "
+            f"({error['right']} right, {error['wrong']} wrong, {error['unreached']} "
+            f"unreached of {error['checked']})"
+        )

@@ -1,0 +1,105 @@
+"""What tasks on the Laplacian of a graph share: scaling, pieces, factorization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from nnkgraph.data import FloatArray, Graph, IndexArray
+
+SMALL = 2000
+"""Up to so many nodes a factorization is cheap whatever the edges."""
+
+_FILL = 25_000_000
+"""Nonzeros of a factor that fit into about a gigabyte with all they need."""
+
+
+def check_undirected(graph: Graph, name: str) -> None:
+    """Refuse a directed graph: its Laplacian is not symmetric."""
+    if graph.directed:
+        raise InputError(
+            f"{name}: the graph is directed; build it with a rule for --symmetrize "
+            "other than none"
+        )
+
+
+def scaled(adjacency: csr_array) -> tuple[csr_array, FloatArray]:
+    """Return D^-1/2 W D^-1/2 and the square roots of the degrees.
+
+    Self loops count for nothing; the row of a node without edges stays empty.
+    """
+    from scipy.sparse import csr_array
+
+    loops = adjacency.diagonal()
+    if loops.any():
+        from scipy.sparse import diags_array
+
+        adjacency = csr_array(adjacency - diags_array(loops))
+        adjacency.eliminate_zeros()
+    root = np.sqrt(np.asarray(adjacency.sum(axis=1), np.float64))
+    inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    rows = np.repeat(np.arange(len(root)), np.diff(adjacency.indptr))
+    values = adjacency.data * (inverse[rows] * inverse[adjacency.indices])
+    shape = adjacency.shape
+    return csr_array((values, adjacency.indices, adjacency.indptr), shape), root
+
+
+def block(matrix: csr_array, rows: IndexArray, columns: IndexArray) -> csr_array:
+    """Return some rows and columns of a matrix."""
+    from scipy.sparse import csr_array
+
+    return csr_array(matrix[rows][:, columns])
+
+
+def pieces(matrix: csr_array) -> list[IndexArray]:
+    """Return the nodes of every connected component, in the order of the nodes."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, label = connected_components(matrix, directed=False)
+    order = np.argsort(label, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
+
+
+def can_factor(matrix: csr_array) -> bool:
+    """Return whether the factor of a connected piece will fit into memory.
+
+    Layers of a breadth-first search separate the graph. Those of sheets and threads
+    are narrow, and so is the factor. In many dimensions one layer holds a third of
+    all nodes, and its square is the size of the factor.
+    """
+    if matrix.shape[0] <= SMALL:
+        return True
+    return fill(matrix) <= _FILL
+
+
+def fill(matrix: csr_array) -> float:
+    """Estimate the nonzeros of the factor of a connected piece, within about two."""
+    from scipy.sparse.csgraph import dijkstra
+
+    start, width = 0, 0
+    for _ in range(2):  # the second search starts at an end
+        steps = dijkstra(matrix, indices=[start], unweighted=True)[0].astype(np.int64)
+        start, width = int(steps.argmax()), int(np.bincount(steps).max())
+    # Every edge beyond those of a tree can widen a cut by one node at most.
+    width = min(width, matrix.nnz // 2 - matrix.shape[0] + 2)
+    return 7.0 * width**2 + 3.0 * matrix.nnz
+
+
+def factor(matrix: csr_array, shift: float = 0.0) -> Any:
+    """Factor (1 + shift) I - matrix, which is positive definite."""
+    from scipy.sparse import csc_array, diags_array
+    from scipy.sparse.linalg import splu
+
+    diagonal = diags_array(np.full(matrix.shape[0], 1.0 + shift))
+    return splu(
+        csc_array(diagonal - matrix),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )

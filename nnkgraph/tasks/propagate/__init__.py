@@ -1,0 +1,212 @@
+"""Label propagation by harmonic functions: few labels become labels of all nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.stages import Stages
+from nnkgraph.tasks.laplacian import block, check_undirected, scaled
+from nnkgraph.tasks.propagate._solve import SOLVERS, solve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import FloatArray, Graph, IndexArray
+    from nnkgraph.labels import Labels
+
+LAPLACIANS = ("combinatorial", "normalized")
+
+
+@dataclass(frozen=True)
+class Propagated:
+    """The label of every node, and how sure it is."""
+
+    codes: NDArray[np.int64]
+    """(n,) class numbers, -1 where no label reaches a node."""
+
+    confidence: FloatArray
+    """(n,) share of the winner in all class weights: 1 where given, NaN unreached."""
+
+    weights: FloatArray
+    """(n, classes) the harmonic functions; one-hot where given, NaN unreached."""
+
+    given: NDArray[np.bool_]
+    """(n,) which labels were there before."""
+
+    facts: dict[str, Any]
+    """Counts, and how the equations were solved; plain JSON values."""
+
+    @property
+    def unreached(self) -> NDArray[np.bool_]:
+        """Which nodes are in a component without any label."""
+        return self.codes < 0
+
+
+class Propagator:
+    """A graph that labels are propagated on, perhaps many times.
+
+    Parameters
+    ----------
+    graph : Graph
+        Undirected.
+    name : str
+        What to call it in messages.
+    """
+
+    def __init__(self, graph: Graph, name: str = "graph") -> None:
+        from scipy.sparse.csgraph import connected_components
+
+        check_undirected(graph, name)
+        self._scaled, self._root = scaled(graph.adjacency)
+        _, self._component = connected_components(self._scaled, directed=False)
+
+    def __call__(
+        self,
+        codes: IndexArray,
+        classes: int,
+        *,
+        laplacian: str = "combinatorial",
+        solver: str = "auto",
+    ) -> Propagated:
+        """Solve L_uu Y_u = -L_ul Y_l for the nodes u without a label.
+
+        Parameters
+        ----------
+        codes : (n,) array
+            Class numbers, -1 where a node has no label.
+        classes : int
+            How many classes there are.
+        laplacian : str
+            ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
+        solver : str
+            ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
+        """
+        _check(laplacian, solver)
+        codes = np.asarray(codes, np.int64)
+        given = codes >= 0
+        if not given.any():
+            raise InputError("no node has a label: there is nothing to propagate")
+        reached = np.isin(self._component, self._component[given])
+        asked, labelled = np.flatnonzero(reached & ~given), np.flatnonzero(given)
+        weights = np.full((len(codes), classes), np.nan)
+        weights[labelled] = np.eye(classes)[codes[labelled]]
+        root = self._root[asked]
+        s = block(self._scaled, asked, asked)
+        towards: Any = block(self._scaled, asked, labelled)
+        plain = laplacian == "combinatorial"
+        known = weights[labelled]
+        sides = towards @ (known * self._root[labelled, np.newaxis] if plain else known)
+        solved = solve(s, sides, root, solver)
+        found = solved.y / root[:, np.newaxis] if plain else solved.y
+        weights[asked] = np.maximum(found, 0.0)
+        apart = np.unique(self._component[~reached])
+        facts = {
+            "nodes": len(codes),
+            "labelled": len(labelled),
+            "predicted": len(asked),
+            "unreached": int((~reached).sum()),
+            "unreached_components": len(apart),
+            "laplacian": laplacian,
+            "factored_nodes": solved.factored,
+            "cg_nodes": len(asked) - solved.factored,
+            "cg_steps": solved.steps,
+            "error_bound": solved.error if np.isfinite(solved.error) else None,
+        }
+        return _decided(weights, given, reached, facts)
+
+
+def propagate(
+    graph: Graph,
+    labels: Labels,
+    *,
+    laplacian: str = "combinatorial",
+    solver: str = "auto",
+    name: str = "graph",
+    stages: Stages | None = None,
+) -> Propagated:
+    """Give every node that labels reach the class with the largest weight.
+
+    Labels are brought into the order of the nodes by their ids, where both have ids.
+    See ``Propagator`` for the options, and for many labelings of one graph.
+    """
+    stages = stages or Stages()
+    _check(laplacian, solver)
+    labels = labels.for_rows(graph.nodes, graph.ids, name)
+    if not labels.known.any():
+        raise InputError(
+            f"{labels.name}: all {len(labels.codes)} labels are missing: at least one "
+            "is needed"
+        )
+    with stages("solve"):
+        ready = Propagator(graph, name)
+        classes = len(labels.classes)
+        return ready(labels.codes, classes, laplacian=laplacian, solver=solver)
+
+
+def sample(codes: IndexArray, share: float, seed: int) -> NDArray[np.int64]:
+    """Keep a share of the labels, drawn at random, and at least one of every class."""
+    if not 0 < share < 1:
+        raise ParameterError(f"the share of labels is {share}, not between 0 and 1")
+    draw = np.random.default_rng(seed)
+    kept = np.full(len(codes), -1)
+    for one in np.unique(codes[codes >= 0]):
+        members = np.flatnonzero(codes == one)
+        count = max(1, round(share * len(members)))
+        chosen = draw.choice(members, count, replace=False)
+        kept[chosen] = one
+    return kept
+
+
+def errors(
+    found: Propagated, truth: IndexArray, known: NDArray[np.bool_]
+) -> dict[str, Any] | None:
+    """Count right, wrong and unreached among nodes that had no label.
+
+    Parameters
+    ----------
+    truth : (n,) array
+        True classes; -1 for a class that no label has, which is never right.
+    known : (n,) array
+        Where the truth is known.
+    """
+    checked = known & ~found.given
+    count = int(checked.sum())
+    if not count:
+        return None
+    right = int((checked & (found.codes == truth) & ~found.unreached).sum())
+    unreached = int((checked & found.unreached).sum())
+    wrong = count - right - unreached
+    return {
+        "checked": count,
+        "right": right,
+        "wrong": wrong,
+        "unreached": unreached,
+        "of_reached": wrong / (right + wrong) if right + wrong else None,
+        "of_all": (wrong + unreached) / count,
+    }
+
+
+def _check(laplacian: str, solver: str) -> None:
+    for value, among in ((laplacian, LAPLACIANS), (solver, SOLVERS)):
+        if value not in among:
+            raise ParameterError(f"{value!r} is not one of {', '.join(among)}")
+
+
+def _decided(
+    weights: FloatArray,
+    given: NDArray[np.bool_],
+    reached: NDArray[np.bool_],
+    facts: dict[str, Any],
+) -> Propagated:
+    """Find the winners; of equal ones the first."""
+    codes = np.full(len(weights), -1)
+    confidence = np.full(len(weights), np.nan)
+    some = weights[reached]
+    codes[reached] = some.argmax(axis=1)
+    total = some.sum(axis=1)
+    confidence[reached] = some.max(axis=1) / np.where(total > 0, total, 1.0)
+    return Propagated(codes, confidence, weights, given, facts)
