@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.stages import Stages
 from nnkgraph.tasks.laplacian import block, check_undirected, scaled
-from nnkgraph.tasks.propagate._solve import SOLVERS, solve
+from nnkgraph.tasks.propagate._inverse import Inverse
+from nnkgraph.tasks.propagate._solve import SOLVERS, Solved, judged, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from nnkgraph.labels import Labels
 
 LAPLACIANS = ("combinatorial", "normalized")
+
+_GOOD = 1e-9
+"""Bound on the relative error up to which a quick solution is taken."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ class Propagator:
         laplacian : str
             ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
         solver : str
-            ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
+            ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph; for
+            many calls on a small graph ``inverse``, which is kept from call to call.
         """
         _check(laplacian, solver)
         codes = np.asarray(codes, np.int64)
@@ -95,12 +101,11 @@ class Propagator:
         weights = np.full((len(codes), classes), np.nan)
         weights[labelled] = np.eye(classes)[codes[labelled]]
         root = self._root[asked]
-        s = block(self._scaled, asked, asked)
-        towards: Any = block(self._scaled, asked, labelled)
         plain = laplacian == "combinatorial"
-        known = weights[labelled]
-        sides = towards @ (known * self._root[labelled, np.newaxis] if plain else known)
-        solved = solve(s, sides, root, solver)
+        values = weights[labelled]
+        if plain:
+            values = values * self._root[labelled, np.newaxis]
+        solved = self._solved(asked, labelled, values, solver)
         found = solved.y / root[:, np.newaxis] if plain else solved.y
         weights[asked] = np.maximum(found, 0.0)
         apart = np.unique(self._component[~reached])
@@ -117,6 +122,26 @@ class Propagator:
             "error_bound": solved.error if np.isfinite(solved.error) else None,
         }
         return _decided(weights, given, reached, facts)
+
+    def _solved(
+        self, asked: IndexArray, labelled: IndexArray, values: FloatArray, solver: str
+    ) -> Solved:
+        """Solve for the nodes asked for, in units of the root of the degree."""
+        root = self._root[asked]
+        s = block(self._scaled, asked, asked)
+        towards: Any = block(self._scaled, asked, labelled)
+        sides = towards @ values
+        if solver == "inverse" and len(asked):
+            y = self._inverse.solve(asked, labelled, values, root)
+            solved = judged(s, sides, root, y)
+            if solved.error <= _GOOD:
+                return solved
+            solver = "auto"  # digits were lost: parts of the graph barely hang together
+        return solve(s, sides, root, solver)
+
+    @cached_property
+    def _inverse(self) -> Inverse:
+        return Inverse(self._scaled, self._root, self._component)
 
 
 def propagate(
