@@ -44,7 +44,8 @@ class Inverse:
         kernel[np.arange(n), component] = np.where(root > 0, root, 1.0)
         self._kernel = kernel / np.linalg.norm(kernel, axis=0)
         matrix = np.eye(n) - s.toarray() + self._kernel @ self._kernel.T
-        self._inverse = np.linalg.inv(matrix)
+        inverse = np.linalg.inv(matrix)
+        self._inverse = (inverse + inverse.T) / 2
 
     def solve(
         self,
@@ -59,8 +60,9 @@ class Inverse:
         """
         kernel = self._kernel[:, np.unique(self._component[labelled])]
         count = len(labelled)
-        to_labels = self._inverse[asked][:, labelled]
-        own = self._inverse[np.ix_(labelled, labelled)]
+        rows = self._inverse[labelled]  # of a symmetric matrix: columns too
+        from_labels = rows[:, asked]
+        own = rows[:, labelled]
         size = count + kernel.shape[1]
         system = np.zeros((size, size))
         system[:count, :count] = own
@@ -68,9 +70,11 @@ class Inverse:
         system[count:, :count] = kernel[labelled].T
         sides = np.zeros((size, values.shape[1] + 1))
         sides[:count, :-1] = values
-        sides[:count, -1] = -(root @ to_labels)
+        sides[:count, -1] = -(from_labels @ root)
         sides[count:, -1] = -(root @ kernel[asked])
         found = np.linalg.solve(system, sides)
-        y = to_labels @ found[:count] + kernel[asked] @ found[count:]
-        y[:, -1] += self._inverse[np.ix_(asked, asked)] @ root
+        y = from_labels.T @ found[:count] + kernel[asked] @ found[count:]
+        everywhere = np.zeros(len(self._inverse))
+        everywhere[asked] = root
+        y[:, -1] += (self._inverse @ everywhere)[asked]
         return y
