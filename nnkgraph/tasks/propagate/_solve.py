@@ -144,14 +144,15 @@ def _descended(
     """Solve by conjugate gradients, all columns side by side."""
     sides = np.column_stack([b, root])
     y = np.zeros_like(sides)
-    left, way = sides.copy(), sides.copy()
+    left, way, room = sides.copy(), sides.copy(), np.empty_like(sides)
     square = np.einsum("ij,ij->j", left, left)
     step = 0
     for step in range(1, _STEPS + 1):
-        image = way - s @ way
+        image = s @ way
+        np.subtract(way, image, out=image)
         length = _ratio(square, np.einsum("ij,ij->j", way, image))
-        y += length * way
-        left -= length * image
+        y += np.multiply(length, way, out=room)
+        left -= np.multiply(length, image, out=room)
         before, square = square, np.einsum("ij,ij->j", left, left)
         if step % 10 == 0 or not square.any():
             error = _bound(left, y, root)
