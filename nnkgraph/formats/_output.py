@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import stat
@@ -66,9 +67,8 @@ class Outputs:
         else:
             target = os.path.realpath(path)
             directory = os.path.dirname(target)  # noqa: PTH120 - a string stays one
-            temporary = f"{directory}/.nnkgraph-{secrets.token_hex(8)}.tmp"
-            # "x" refuses a planted file or link; the umask decides about the mode.
-            stream = Path(temporary).open("x+b")  # noqa: SIM115 - see _discard
+            _remove_orphans(directory)
+            temporary, stream = _temporary(directory)
             self._renames.append((temporary, target))
         self._streams.append(stream)
         return stream
@@ -124,6 +124,29 @@ class Outputs:
         for temporary, _ in self._renames:
             with contextlib.suppress(FileNotFoundError):
                 Path(temporary).unlink()
+
+
+def _temporary(directory: str) -> tuple[str, BinaryIO]:
+    """Make a file with a random name, and lock it so that it is known to be in use."""
+    while True:
+        path = f"{directory}/.nnkgraph-{secrets.token_hex(8)}.tmp"
+        # "x" refuses a planted file or link; the umask decides about the mode.
+        stream = Path(path).open("x+b")  # noqa: SIM115 - it outlives this function
+        with contextlib.suppress(OSError):  # not every file system has locks
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        # Another run may have taken it for an orphan before it was locked.
+        if os.fstat(stream.fileno()).st_nlink:
+            return path, stream
+        stream.close()
+
+
+def _remove_orphans(directory: str) -> None:
+    """Remove what killed runs have left: files that nobody holds a lock on."""
+    for path in Path(directory).glob(".nnkgraph-*.tmp"):
+        # One that is in use, gone or another user's is left alone.
+        with contextlib.suppress(OSError), path.open("r+b") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def _sync_directory(directory: str) -> None:
