@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli.options import Sigma
+from nnkgraph.cli.types import Sigma
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

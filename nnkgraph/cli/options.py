@@ -7,111 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph import registry
+from nnkgraph.cli.types import WORKERS, Plugin, Sigma, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from click.shell_completion import CompletionItem
-
     Decorator = Callable[[Any], Any]
-
-
-_WORKERS = "NNKGRAPH_WORKERS"
-
-
-class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """``name`` or ``name:key=value,...`` of a plug-in folder."""
-
-    name = "spec"
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show the names in the help text."""
-        own = "|module:function" if self.folder == "kernels" else ""
-        return "|".join(registry.names(self.folder)) + "[:key=value,...]" + own
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Check the name without importing anything."""
-        name = registry.full_spec(self.folder, value).partition(":")[0]
-        known = registry.names(self.folder)
-        if name not in known:
-            self.fail(f"{name!r} is not one of {', '.join(known)}", param, ctx)
-        return value
-
-    def shell_complete(
-        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Offer the names."""
-        return _offered(registry.names(self.folder), incomplete)
-
-
-class Workers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A number of workers, or ``auto``."""
-
-    name = "workers"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "N|auto"
-
-    def convert(
-        self,
-        value: str | int,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str | int:
-        """Return "auto" or a number of at least 1."""
-        if value == "auto":
-            return "auto"
-        general = f" (from {_WORKERS})" if value == os.environ.get(_WORKERS) else ""
-        try:
-            count = int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor 'auto'{general}", param, ctx)
-        if count < 1:
-            self.fail(f"{count} is not at least 1{general}", param, ctx)
-        return count
-
-
-class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A bandwidth or the rule that finds one."""
-
-    name = "sigma"
-    rules = ("auto", "kth-max", "local", "matlab")
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "auto|kth-max|local|matlab|NUMBER"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Check the value; the kernel gets it as it was typed."""
-        if value not in self.rules:
-            try:
-                number = float(value)
-            except ValueError:
-                self.fail(f"{value!r} is neither a number nor a rule", param, ctx)
-            if not 0 < number < float("inf"):
-                self.fail(f"{value} is not a positive finite number", param, ctx)
-        return value
-
-    def shell_complete(
-        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Offer the rules."""
-        return _offered(self.rules, incomplete)
-
-
-def _offered(words: tuple[str, ...], incomplete: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator:
@@ -172,8 +73,8 @@ workers_opt = click.option(
     "-j",
     "--workers",
     type=Workers(),
-    default=lambda: os.environ.get(_WORKERS, "auto"),
-    show_default=f"auto, or {_WORKERS}",
+    default=lambda: os.environ.get(WORKERS, "auto"),
+    show_default=f"auto, or {WORKERS}",
     help="Worker processes; the result does not depend on them.",
 )
 seed_opt = click.option(
@@ -185,6 +86,21 @@ seed_opt = click.option(
 )
 no_clobber_opt = click.option(
     "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
+)
+resume_opt = click.option(
+    "--resume",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Keep finished blocks in DIR; the same line goes on where a run was ended.",
+)
+block_timeout_opt = click.option(
+    "--block-timeout",
+    "patience",
+    type=click.FloatRange(min=0),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give up when no worker process finishes a block for so long; 0 never does.",
 )
 json_opt = click.option("--json", is_flag=True, help="Print JSON.")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import lists, options, say
+from nnkgraph.cli import lists, options, say, types
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.classify import Classified
@@ -41,7 +41,7 @@ _SHOWN = 30
     "--method",
     "methods",
     multiple=True,
-    type=options.Plugin("methods"),
+    type=types.Plugin("methods"),
     default=("knn", "kstar", "nnk"),
     show_default=True,
     help="What weighs the neighbors; repeatable.",

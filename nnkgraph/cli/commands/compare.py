@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import lists, options, say
+from nnkgraph.cli import lists, options, say, types
 
 _COLUMNS = (
     ("method", "{}"),
@@ -42,7 +42,7 @@ _COLUMNS = (
     "--method",
     "methods",
     multiple=True,
-    type=options.Plugin("methods"),
+    type=types.Plugin("methods"),
     default=("knn", "nnk", "omp", "mp"),
     show_default=True,
     help="What to compare; repeatable. knn stands for its union and its mutual form.",

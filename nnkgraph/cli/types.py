@@ -1,0 +1,110 @@
+"""What options take: words and numbers that are checked before anything is read."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from nnkgraph import registry
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+WORKERS = "NNKGRAPH_WORKERS"
+"""The environment variable that sets -j for all commands."""
+
+
+class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """``name`` or ``name:key=value,...`` of a plug-in folder."""
+
+    name = "spec"
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show the names in the help text."""
+        own = "|module:function" if self.folder == "kernels" else ""
+        return "|".join(registry.names(self.folder)) + "[:key=value,...]" + own
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Check the name without importing anything."""
+        name = registry.full_spec(self.folder, value).partition(":")[0]
+        known = registry.names(self.folder)
+        if name not in known:
+            self.fail(f"{name!r} is not one of {', '.join(known)}", param, ctx)
+        return value
+
+    def shell_complete(
+        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer the names."""
+        return _offered(registry.names(self.folder), incomplete)
+
+
+class Workers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A number of workers, or ``auto``."""
+
+    name = "workers"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return "N|auto"
+
+    def convert(
+        self,
+        value: str | int,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | int:
+        """Return "auto" or a number of at least 1."""
+        if value == "auto":
+            return "auto"
+        general = f" (from {WORKERS})" if value == os.environ.get(WORKERS) else ""
+        try:
+            count = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor 'auto'{general}", param, ctx)
+        if count < 1:
+            self.fail(f"{count} is not at least 1{general}", param, ctx)
+        return count
+
+
+class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A bandwidth or the rule that finds one."""
+
+    name = "sigma"
+    rules = ("auto", "kth-max", "local", "matlab")
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return "auto|kth-max|local|matlab|NUMBER"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Check the value; the kernel gets it as it was typed."""
+        if value not in self.rules:
+            try:
+                number = float(value)
+            except ValueError:
+                self.fail(f"{value!r} is neither a number nor a rule", param, ctx)
+            if not 0 < number < float("inf"):
+                self.fail(f"{value} is not a positive finite number", param, ctx)
+        return value
+
+    def shell_complete(
+        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer the rules."""
+        return _offered(self.rules, incomplete)
+
+
+def _offered(words: tuple[str, ...], incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
