@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import ResourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
+    from nnkgraph.checkpoint import Checkpoint
     from nnkgraph.executors import Pool, Shared
 
 _TRIES = 3
@@ -32,6 +34,7 @@ def run(
     rows: int,
     block: int,
     on_rows: Callable[[int], object] = lambda _: None,
+    kept: Kept | None = None,
 ) -> None:
     """Fill ``outputs`` with ``function(arguments, start, stop)`` of all blocks.
 
@@ -39,12 +42,20 @@ def run(
     must not depend on the block the row is in: then neither the number of workers nor
     the block size nor a lost worker can be seen in the outputs.
 
+    Parameters
+    ----------
+    kept : Kept, optional
+        Where finished blocks are looked up and kept. Its blocks are all alike, however
+        many workers there are.
+
     Raises
     ------
     ResourceError
-        When workers die again and again.
+        When workers die again and again, or one hangs.
     """
-    waiting = _cut(rows, block, pool.workers)
+    waiting = _cut(rows, block, 1 if kept else pool.workers)
+    if kept:
+        waiting = [one for one in waiting if not kept.found(outputs, *one, on_rows)]
     waiting.reverse()
     running: dict[Future[Any], tuple[int, int]] = {}
     deaths = 0
@@ -54,10 +65,11 @@ def run(
                 task = (function, arguments, outputs, *waiting[-1])
                 future = pool.submit(_compute, *task)
                 running[future] = waiting.pop()
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in next_done(pool, running):
                 future.result()
                 start, stop = running.pop(future)
+                if kept:
+                    kept.keep(outputs, start, stop)
                 on_rows(stop - start)
         except BrokenExecutor as error:
             deaths += 1
@@ -72,6 +84,53 @@ def run(
             waiting += lost
             running.clear()
             pool.revive()
+
+
+def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
+    """Wait until something is done; not for ever where a worker hangs."""
+    done = pool.wait(running)
+    if not done:
+        raise ResourceError(
+            f"no worker finished a block within {pool.patience:g} s; it may hang, or "
+            "need more time: --block-timeout"
+        )
+    return done
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The blocks of one stage in a checkpoint."""
+
+    checkpoint: Checkpoint
+    stage: str
+
+    def found(
+        self,
+        outputs: tuple[Shared | None, ...],
+        start: int,
+        stop: int,
+        on_rows: Callable[[int], object],
+    ) -> bool:
+        """Return whether a block is there; if so, it is put where it belongs."""
+        views = [None if one is None else one.open() for one in outputs]
+        block = self.checkpoint.load(self.stage, start, stop, views)
+        if block is None:
+            return False
+        for view, array in zip(views, block.arrays, strict=True):
+            if view is not None:
+                view[start:stop] = array
+        on_rows(stop - start)
+        return True
+
+    def keep(self, outputs: tuple[Shared | None, ...], start: int, stop: int) -> None:
+        """Keep a block that is done."""
+        arrays = [None if one is None else one.open()[start:stop] for one in outputs]
+        self.checkpoint.save(self.stage, start, stop, arrays)
+
+
+def kept_in(checkpoint: Checkpoint | None, stage: str) -> Kept | None:
+    """Return a stage's part of a checkpoint, where there is one."""
+    return None if checkpoint is None else Kept(checkpoint, stage)
 
 
 def _cut(rows: int, block: int, workers: int) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from nnkgraph.connect import check_connect, connected, single
 from nnkgraph.data import Features, Graph
 from nnkgraph.duplicates import with_copies
 from nnkgraph.errors import ParameterError
-from nnkgraph.executors import open_pool
+from nnkgraph.executors import PATIENCE, open_pool
 from nnkgraph.find import find_and_fit, rows_of, wanted_of
 from nnkgraph.grow import check_grow
 from nnkgraph.grow import grow as grown
@@ -24,11 +24,14 @@ from nnkgraph.prepare import (
     warm_up,
     worker_warnings,
 )
+from nnkgraph.resume import resumed
 from nnkgraph.rounding import check_digits, rounded_graph
 from nnkgraph.stages import Stages
 from nnkgraph.symmetrize import symmetrize as symmetrized
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import ArrayLike
 
 
@@ -54,6 +57,8 @@ def build_graph(
     seed: int = 0,
     workers: int | str = 1,
     executor: str = "processes",
+    resume: str | Path | None = None,
+    patience: float = PATIENCE,
     stages: Stages | None = None,
 ) -> Graph:
     """Build a graph from features.
@@ -94,6 +99,11 @@ def build_graph(
         Processes. The graph does not depend on their number.
     executor : str
         Where they run.
+    resume : path, optional
+        A directory where finished blocks are kept, so that a run that was ended can go
+        on; `nnkgraph.checkpoint.remove_checkpoint` removes it.
+    patience : float
+        Seconds without a finished block after which workers count as hung; 0: never.
     stages : Stages, optional
         Hears how far the work is and keeps the durations.
 
@@ -126,10 +136,15 @@ def build_graph(
         raise ParameterError("max_k is of use with grow only")
     rows = rows_of(features, plan, scale, duplicates, stages)
     seconds = estimated_seconds(rows.x, plan.k)
-    with open_pool(executor, workers, seconds=seconds) as pool:
+    with (
+        resumed(
+            resume, features, plan, scale=scale, duplicates=duplicates, seed=seed
+        ) as checkpoint,
+        open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
+    ):
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
-        candidates, fitted = find_and_fit(plan, rows, pool, seed, stages)
+        candidates, fitted = find_and_fit(plan, rows, pool, seed, stages, checkpoint)
         unknown = () if plan.method.local else (0, "steps")
         with stages("solve", *(unknown or (len(rows.x),))) as on_rows:
             found = neighborhoods.solve(
@@ -141,6 +156,7 @@ def build_graph(
                 first=rows.kept_copies,
                 k=plan.k,
                 on_rows=on_rows,
+                checkpoint=checkpoint,
             )
         growth = None
         if k_check or grow is not None:
@@ -156,7 +172,6 @@ def build_graph(
                     max_k=max_k or 8 * plan.k,
                 )
             candidates, found = growth.candidates, growth.found
-        used = pool.workers
     with stages("symmetrize"):
         adjacency, dropped = symmetrized(
             candidates,
@@ -218,17 +233,18 @@ def build_graph(
             "failure": found.failure,
             "error": report.error_facts(graph.errors),
             "search": report.search_facts(candidates),
-            "workers": used,
+            "workers": pool.workers,
             "input": report.input_facts(features),
             "warnings": [
                 *features.warnings,
+                *(checkpoint.warnings if checkpoint else []),
                 *k_warnings(plan.k, rows),
-                *worker_warnings(workers, used),
+                *worker_warnings(workers, pool.workers),
                 *report.bandwidth_warnings(fitted, candidates),
                 *plan.method.remarks(candidates, found),
                 *report.copy_warnings(apart, tips),
                 *report.graph_warnings(facts, tips),
             ],
-            "notes": list(candidates.notes),
+            "notes": [*candidates.notes, *(checkpoint.notes if checkpoint else [])],
         },
     )

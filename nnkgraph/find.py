@@ -10,7 +10,7 @@ import numpy as np
 from nnkgraph.compiled import FIRST_RUN
 from nnkgraph.data import Candidates, Features
 from nnkgraph.duplicates import candidates_with_copies
-from nnkgraph.executors import open_pool
+from nnkgraph.executors import PATIENCE, open_pool
 from nnkgraph.prepare import (
     estimated_seconds,
     k_warnings,
@@ -19,14 +19,17 @@ from nnkgraph.prepare import (
     similarity_of,
     warm_up,
 )
+from nnkgraph.resume import found_once, resumed
 from nnkgraph.search import Wanted, index_dtype
 from nnkgraph.stages import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import ArrayLike
 
+    from nnkgraph.checkpoint import Checkpoint
     from nnkgraph.duplicates import Rows
     from nnkgraph.executors import Pool
     from nnkgraph.kernels import Kernel
@@ -45,6 +48,8 @@ def find_candidates(
     seed: int = 0,
     workers: int | str = 1,
     executor: str = "processes",
+    resume: str | Path | None = None,
+    patience: float = PATIENCE,
     stages: Stages | None = None,
 ) -> Candidates:
     """Find the candidates of every row; the parameters are those of ``build_graph``.
@@ -66,11 +71,20 @@ def find_candidates(
     )
     rows = rows_of(features, plan, scale, duplicates, stages)
     seconds = estimated_seconds(rows.x, plan.k)
-    with open_pool(executor, workers, seconds=seconds) as pool:
+    with (
+        resumed(
+            resume, features, plan, scale=scale, duplicates=duplicates, seed=seed
+        ) as checkpoint,
+        open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
+    ):
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
-        found = find(plan, rows, pool, seed, stages)
-    notes = (*found.notes, *k_warnings(plan.k, rows))
+        found = find(plan, rows, pool, seed, stages, checkpoint)
+    notes = (
+        *found.notes,
+        *k_warnings(plan.k, rows),
+        *(checkpoint.notes if checkpoint else []),
+    )
     return replace(candidates_with_copies(found, rows), notes=notes)
 
 
@@ -84,7 +98,14 @@ def rows_of(
         return prepared_rows(features, plan.kernel, scale, duplicates)
 
 
-def find(plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Candidates:
+def find(
+    plan: Plan,
+    rows: Rows,
+    pool: Pool,
+    seed: int,
+    stages: Stages,
+    checkpoint: Checkpoint | None = None,
+) -> Candidates:
     """Search as many candidates as the method wants to choose from."""
     n = len(rows.x)
     k = min(plan.method.width(plan.k), n - 1)
@@ -92,7 +113,9 @@ def find(plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Candi
         if k == 0:
             nothing = np.empty((n, 0))
             return Candidates(nothing.astype(index_dtype(n)), nothing)
-        return plan.search.find(wanted_of(plan, rows, k, pool, seed, on_rows))
+        wanted = wanted_of(plan, rows, k, pool, seed, on_rows)
+        wanted = replace(wanted, checkpoint=checkpoint)
+        return found_once(checkpoint, n, k, lambda: plan.search.find(wanted))
 
 
 def wanted_of(
@@ -118,10 +141,15 @@ def wanted_of(
 
 
 def find_and_fit(
-    plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages
+    plan: Plan,
+    rows: Rows,
+    pool: Pool,
+    seed: int,
+    stages: Stages,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Candidates, Kernel]:
     """Find what the method chooses from; the kernel is fitted to the k best of it."""
-    candidates = find(plan, rows, pool, seed, stages)
+    candidates = find(plan, rows, pool, seed, stages, checkpoint)
     best = replace(
         candidates,
         index=candidates.index[:, : plan.k],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nnkgraph.checkpoint import Checkpoint
     from nnkgraph.data import Candidates, FloatArray, IndexArray
     from nnkgraph.executors import Pool, Shared
     from nnkgraph.kernels import Kernel
@@ -52,6 +53,7 @@ def solve(
     k: int = 0,
     block: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
+    checkpoint: Checkpoint | None = None,
 ) -> Neighborhoods:
     """Weigh every candidate edge.
 
@@ -76,6 +78,9 @@ def solve(
         result does not depend on it.
     on_rows : callable
         Hears how many rows were just done.
+    checkpoint : Checkpoint, optional
+        Where finished blocks are kept; a method that looks at all nodes at once has
+        none.
     """
     if not method.local:
         every = np.arange(len(x))
@@ -110,8 +115,9 @@ def solve(
         task,
         (weights, errors, certificate),
         rows=n,
-        block=block or _block_rows(n, m, x.shape[1], pool.workers),
+        block=block or _block_rows(n, m, x.shape[1], pool.workers, checkpoint),
         on_rows=on_rows,
+        kept=blocks.kept_in(checkpoint, "solve"),
     )
     return Neighborhoods(
         weights.open(),
@@ -125,9 +131,13 @@ def row_seconds(m: int, d: int) -> float:
     return 1e-7 + m * m * (5e-10 + 7e-11 * d)
 
 
-def _block_rows(n: int, m: int, d: int, workers: int) -> int:
+def _block_rows(
+    n: int, m: int, d: int, workers: int, checkpoint: Checkpoint | None
+) -> int:
     """Return a block size that gives every worker equally many blocks."""
     most = max(16, min(4096, round(_BLOCK_SECONDS / row_seconds(m, d))))
+    if checkpoint:
+        return most  # whatever the number of workers
     rounds = max(1, -(-n // (most * workers)))
     return max(1, -(-n // (rounds * workers)))
 

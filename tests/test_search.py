@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -158,7 +158,7 @@ class _MortalPool:
     def submit(self, function, /, *args):
         self._calls -= 1
         if self._calls == 0:
-            raise BrokenProcessPool
+            raise BrokenExecutor
         return self._pool.submit(function, *args)
 
     def revive(self):

@@ -7,11 +7,12 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry, report
 from nnkgraph.build import build_graph
+from nnkgraph.checkpoint import remove_checkpoint
 from nnkgraph.cli import say
 from nnkgraph.cli.files import read_features, split_format
 from nnkgraph.cli.progress import Progress
@@ -32,6 +33,7 @@ class _Files:
     features: str
     output: str
     report: str | None
+    resume: str | None
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ def build_all(
     *,
     output: str,
     report: str | None,
+    resume: str | None,
     format: str | None,  # noqa: A002 - the option's name
     no_clobber: bool,
     dry_run: bool,
@@ -72,7 +75,7 @@ def build_all(
         "id_column": id_column,
         "sparse": kernel.base == "gram",
     }
-    for files in _targets(features, output, report):
+    for files in _targets(features, output, report, resume):
         try:
             inputs = [files.features, *candidates]
             formats.check_output(
@@ -95,11 +98,12 @@ def build_all(
 
 
 def _targets(
-    features: tuple[str, ...], output: str, report: str | None
+    features: tuple[str, ...], output: str, report: str | None, resume: str | None
 ) -> list[_Files]:
     """Put each input's name into the names of its results."""
     if len(features) > 1:
-        for option, value in (("--output", output), ("--report", report)):
+        asked = {"--output": output, "--report": report, "--resume": resume}
+        for option, value in asked.items():
             if value is not None and "{name}" not in value:
                 raise ParameterError(
                     f"{option}: several inputs need {{name}} in the file name, as in "
@@ -110,8 +114,8 @@ def _targets(
         path, item = formats.split_item(spec)
         name = PurePath(path).name.removesuffix(".gz")
         name = PurePath(name).stem + (f"-{item.replace('/', '-')}" if item else "")
-        target = output.replace("{name}", name)
-        targets.append(_Files(spec, target, report and report.replace("{name}", name)))
+        names = (one and one.replace("{name}", name) for one in (report, resume))
+        targets.append(_Files(spec, output.replace("{name}", name), *names))
     seen: dict[str, str] = {}
     for files in targets:
         if files.output in seen:
@@ -141,9 +145,11 @@ def _build_one(
         if gates.dry_run:
             _say_plan(files, matrix, settings)
             return
-        graph = build_graph(matrix, stages=stages, **settings)
+        graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
         with stages("write"):
             formats.write_graph(files.output, graph, format=write_format)
+        if files.resume:
+            remove_checkpoint(Path(files.resume))
     full = {
         **graph.report,
         "timings": _timings(stages, time.perf_counter() - start),
@@ -165,6 +171,7 @@ def _timings(stages: Progress, total: float) -> dict[str, float]:
 def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None:
     """Check what can be checked, and say what would be done."""
     others = {"workers", "seed", "connect", "grow", "max_k", "k_check", "digits"}
+    others.add("patience")
     plan = make_plan(matrix, **{k: v for k, v in settings.items() if k not in others})
     if isinstance(plan.search, Precomputed):
         formats.read_candidates(plan.search.path)

@@ -13,7 +13,7 @@ from nnkgraph.errors import ParameterError
 from nnkgraph.resources import granted_cpus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
@@ -78,6 +78,11 @@ class Pool(Protocol):
         """How many threads this process itself may keep busy while its workers wait."""
         ...
 
+    @property
+    def patience(self) -> float | None:
+        """Seconds without a finished block after which a worker hangs; None: never."""
+        ...
+
     def share(self, array: NDArray[Any], /) -> Shared:
         """Return a handle under which every worker can open the array."""
         ...
@@ -88,6 +93,10 @@ class Pool(Protocol):
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """Start a call on some worker."""
+        ...
+
+    def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
+        """Return those of some calls that are done, at least one, or none in time."""
         ...
 
     def revive(self) -> None:
@@ -101,7 +110,9 @@ class Executor(Protocol):
     in_process: ClassVar[bool]
     """Whether its workers share this process, and so cost nothing to start."""
 
-    def open(self, workers: int, /) -> AbstractContextManager[Pool]:
+    def open(
+        self, workers: int, /, *, patience: float | None = None
+    ) -> AbstractContextManager[Pool]:
         """Start workers; they and their temporary files end with the context."""
         ...
 
@@ -113,8 +124,16 @@ _SMALL_SECONDS = 4.0
 """Work below this is done before worker processes would have started and paid off."""
 
 
+PATIENCE = 3600.0
+"""Seconds for a block, which takes less than one: whatever takes longer hangs."""
+
+
 def open_pool(
-    spec: str, workers: int | str, *, seconds: float
+    spec: str,
+    workers: int | str,
+    *,
+    seconds: float,
+    patience: float = PATIENCE,
 ) -> AbstractContextManager[Pool]:
     """Open the pool that suits a job.
 
@@ -126,6 +145,9 @@ def open_pool(
         How many; "auto" takes the processors granted, with threads for a small job.
     seconds : float
         Rough estimate of the work on one processor.
+    patience : float
+        Seconds without a finished block after which worker processes count as hung;
+        0 waits for ever.
     """
     executor: Executor = registry.create("executors", spec)
     count = granted_cpus() if workers == "auto" else int(workers)
@@ -137,4 +159,4 @@ def open_pool(
         executor = registry.create("executors", "serial")
     elif small and not executor.in_process:
         executor = registry.create("executors", "threads")
-    return executor.open(count)
+    return executor.open(count, patience=patience or None)

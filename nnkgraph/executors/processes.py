@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import multiprocessing
 import os
 import platform
 import shutil
-import signal
-import sys
 import tempfile
-import threading
-import types
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
@@ -23,9 +19,10 @@ import numpy as np
 
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.executors import Mapped, forget_maps
+from nnkgraph.executors._crew import Crew
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -40,38 +37,24 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
-
-def _start_worker() -> None:
-    """Prepare a worker: one BLAS thread, deaf to Ctrl-C, gone with its parent."""
-    from threadpoolctl import threadpool_limits
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threadpool_limits(limits=1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+_SHORT = "/tmp"  # noqa: S108 - made with a random name
+_LONGEST = 70
+"""Bytes of a folder's path: that of a socket in it must stay below 108."""
 
 
 class _ProcessPool:
-    def __init__(self, workers: int, start: str, folder: str) -> None:
+    def __init__(
+        self, workers: int, start: str, folder: str, patience: float | None
+    ) -> None:
         self.workers = self.threads = workers
+        self.patience = patience
         self._context = multiprocessing.get_context(start)
         if start == "forkserver":
             # Imported once in the server, so that each worker starts at once.
             self._context.set_forkserver_preload(["nnkgraph.qp", "nnkgraph.pairs"])
         self._folder = folder
         self._files = 0
-        self._executor = self._new()
-
-    def _new(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            self.workers, mp_context=self._context, initializer=_start_worker
-        )
+        self._crew = Crew(self._context, workers)
 
     def share(self, array: NDArray[Any], /) -> Mapped:
         if isinstance(array, np.memmap) and array.flags.c_contiguous:
@@ -106,52 +89,26 @@ class _ProcessPool:
             ) from error
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        with _hidden_main(), _deaf():  # the executor starts its processes here
-            return self._executor.submit(function, *args)
+        return self._crew.submit(function, *args)
+
+    def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
+        last = time.monotonic()
+        while not (done := {one for one in running if one.done()}):
+            left = None
+            if self.patience is not None:
+                left = self.patience - (time.monotonic() - last)
+                if left <= 0:
+                    break
+            self._crew.wait(left)
+        return done
 
     def revive(self) -> None:
         self.stop()
-        self._executor = self._new()
+        self._crew = Crew(self._context, self.workers)
 
     def stop(self) -> None:
         """End all workers at once, whatever they are doing."""
-        own: Any = self._executor
-        workers = list((own._processes or {}).values())
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:
-            worker.kill()
-        for worker in workers:
-            worker.join()
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Keep signals meant for the parent from the processes that start meanwhile.
-
-    A terminal sends Ctrl-C to all of them; the parent ends them in good order.
-    """
-    old = signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
-    )
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
-
-
-@contextmanager
-def _hidden_main() -> Iterator[None]:
-    """Keep new processes from running the caller's script again.
-
-    Python does that so that functions of the script can be sent to workers; ours are
-    in modules. Scripts then need no ``if __name__ == "__main__"`` to use workers.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+        self._crew.stop()
 
 
 @contextmanager
@@ -174,8 +131,10 @@ def _scratch() -> Iterator[str]:
     """Make a folder for the workers' files, and remove it in the end."""
     mine = f"nnkgraph-{platform.node()}-"
     try:
-        _remove_orphans(Path(tempfile.gettempdir()), mine)
+        for parent in {tempfile.gettempdir(), _SHORT}:
+            _remove_orphans(Path(parent), mine)
         folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-")
+        _keep_sockets_beside(folder)
     except OSError as error:
         raise ResourceError(
             f"no temporary directory can be made ({error.strerror}); set TMPDIR to a "
@@ -186,6 +145,22 @@ def _scratch() -> Iterator[str]:
     finally:
         forget_maps()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep_sockets_beside(folder: str) -> None:
+    """Give Python's fork server a folder that is found again if we are killed.
+
+    It lives as long as this process, which may open many pools.
+    """
+    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    if config.get("tempdir") is None:
+        parent, name = os.path.split(folder)
+        if len(os.fsencode(folder)) > _LONGEST:
+            parent = _SHORT
+        with suppress(OSError):  # then Python makes one
+            sockets = tempfile.mkdtemp(prefix=f"{name}-", dir=parent)
+            config["tempdir"] = sockets
+            atexit.register(shutil.rmtree, sockets, ignore_errors=True)
 
 
 def _remove_orphans(parent: Path, prefix: str) -> None:
@@ -216,10 +191,10 @@ class Processes:
             )
 
     @contextmanager
-    def open(self, workers: int, /) -> Iterator[Pool]:
+    def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
         """Start a pool; its workers and files are gone when the context ends."""
         with _scratch() as folder, _one_thread_each():
-            pool = _ProcessPool(workers, self.start, folder)
+            pool = _ProcessPool(workers, self.start, folder, patience)
             try:
                 yield pool
             finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 from nnkgraph.executors import Here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class _SerialPool:
     threads: int
     workers: int = 1
+    patience: None = None
 
     def share(self, array: NDArray[Any], /) -> Here:
         return Here(array)
@@ -35,6 +36,9 @@ class _SerialPool:
         future.set_result(function(*args))
         return future
 
+    def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
+        return wait(running, return_when=FIRST_COMPLETED).done
+
     def revive(self) -> None:
         """There is nothing that could have died."""
 
@@ -46,10 +50,11 @@ class Serial:
     in_process: ClassVar[bool] = True
 
     @contextmanager
-    def open(self, workers: int, /) -> Iterator[Pool]:
+    def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
         """Open a pool of one; ``workers`` limits the threads of matrix products."""
         from threadpoolctl import threadpool_limits
 
+        del patience  # what hangs in this process cannot be ended
         with threadpool_limits(limits=workers, user_api="blas"):
             yield _SerialPool(workers)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 from nnkgraph.executors import Here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class _ThreadPool:
     executor: ThreadPoolExecutor
     workers: int
+    patience: None = None
 
     @property
     def threads(self) -> int:
@@ -38,6 +39,9 @@ class _ThreadPool:
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         return self.executor.submit(function, *args)
 
+    def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
+        return wait(running, return_when=FIRST_COMPLETED).done
+
     def revive(self) -> None:
         """Threads do not die alone."""
 
@@ -51,10 +55,11 @@ class Threads:
     in_process: ClassVar[bool] = True
 
     @contextmanager
-    def open(self, workers: int, /) -> Iterator[Pool]:
+    def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
         """Start threads; matrix products use one thread each."""
         from threadpoolctl import threadpool_limits
 
+        del patience  # what hangs in this process cannot be ended
         with threadpool_limits(limits=1, user_api="blas"):
             executor = ThreadPoolExecutor(workers)
             try:

@@ -13,6 +13,7 @@ from nnkgraph.compiled import compiled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nnkgraph.checkpoint import Checkpoint
     from nnkgraph.data import Candidates, FloatArray, IndexArray
     from nnkgraph.executors import Pool
 
@@ -51,6 +52,9 @@ class Wanted:
 
     on_rows: Callable[[int], object] = lambda _: None
     """Hears how many rows were just done."""
+
+    checkpoint: Checkpoint | None = None
+    """Where finished blocks are kept, if they are."""
 
     similarity: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     """What says how similar two sets of rows are, where no base does."""

@@ -8,12 +8,12 @@ does not: see :mod:`nnkgraph.search.exact`.
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.blocks import next_done
 from nnkgraph.compiled import frozen
 from nnkgraph.search import index_dtype
 from nnkgraph.search._bounds import COLUMNS, factor_of
@@ -101,8 +101,7 @@ def fill(
                 running[future] = pair
                 waiting.remove(pair)
                 busy.update(pair)
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
+        for future in next_done(pool, running):
             future.result()
             a, b = running.pop(future)
             on_share((1 if a == b else 2) / groups**2)

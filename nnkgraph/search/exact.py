@@ -44,6 +44,9 @@ class Exact:
         """Multiply pairs of groups of rows on the pool, then decide block by block."""
         n, k, pool = len(wanted.x), wanted.k, wanted.pool
         part = prepare(wanted, pool)
+        if wanted.checkpoint:
+            # Reservoirs belong to all rows at once, and so cannot be kept by blocks.
+            return _run(wanted, _search_block, part, n, wanted.on_rows)
         progress = _Progress(n, wanted.on_rows)
         function: Any = _settle_block
         try:
@@ -80,7 +83,16 @@ def _run(
     score = pool.output((n, k), np.float64)
     block = max(GRAIN, wanted.block // GRAIN * GRAIN)
     outputs = index, score
-    blocks.run(pool, function, arguments, outputs, rows=n, block=block, on_rows=on_rows)
+    blocks.run(
+        pool,
+        function,
+        arguments,
+        outputs,
+        rows=n,
+        block=block,
+        on_rows=on_rows,
+        kept=blocks.kept_in(wanted.checkpoint, "search"),
+    )
     return Candidates(index.open(), distance_of(score.open(), wanted.base))
 
 

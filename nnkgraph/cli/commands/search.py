@@ -17,6 +17,8 @@ from nnkgraph.cli import options, say
 @options.duplicates_opt
 @options.workers_opt
 @options.executor_opt
+@options.resume_opt
+@options.block_timeout_opt
 @options.seed_opt
 @options.table_options
 @options.no_clobber_opt
@@ -31,6 +33,8 @@ def command(
     duplicates: str,
     workers: int | str,
     executor: str,
+    resume: str | None,
+    patience: float,
     seed: int,
     format: str | None,  # noqa: A002 - the option's name
     delimiter: str | None,
@@ -50,7 +54,10 @@ def command(
       nnkgraph search points.npy -o knn.npz -k 50
       nnkgraph build points.npy -o graph.npz -k 30 --search precomputed:path=knn.npz
     """
+    from pathlib import Path
+
     from nnkgraph import formats, registry, report
+    from nnkgraph.checkpoint import remove_checkpoint
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
     from nnkgraph.find import find_candidates
@@ -83,6 +90,8 @@ def command(
         seed=seed,
         workers=workers,
         executor=executor,
+        resume=resume,
+        patience=patience,
         stages=Progress(),
     )
     settings = {
@@ -99,6 +108,8 @@ def command(
         provenance=report.provenance(matrix, settings),
         format=write_format,
     )
+    if resume:
+        remove_checkpoint(Path(resume))
     for warning in matrix.warnings:
         say.warning(warning)
     for note in found.notes:

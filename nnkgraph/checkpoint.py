@@ -1,0 +1,240 @@
+"""Finished blocks of a run, kept in a directory so that another run can go on.
+
+A checkpoint belongs to one input and one set of parameters. Every block is a file of
+its own that names its run, so that neither half a file nor one of another run is ever
+taken for a result: such blocks are computed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.errors import InputError, OutputError, ResourceError
+from nnkgraph.formats._source import open_source
+from nnkgraph.formats._zip import open_archive, write_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_FACTS = "checkpoint.json"
+_LOCK = "lock"
+_BLOCK = "*-*-*.npz"
+_PART = ".part-*"
+
+
+@dataclass(frozen=True)
+class Block:
+    """What was kept of one block."""
+
+    arrays: list[NDArray[Any] | None]
+    about: str
+
+
+@dataclass
+class Checkpoint:
+    """An open checkpoint; nobody else has it."""
+
+    folder: Path
+    run: str
+    """Fingerprint of all that determines the blocks."""
+
+    reused: int = 0
+    """Blocks that were there."""
+
+    saved: int = 0
+    """Blocks that were added."""
+
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        """What it was good for."""
+        every = self.reused + self.saved
+        return [f"{self.folder}: {self.reused} of {every} blocks were there"]
+
+    def load(
+        self, stage: str, start: int, stop: int, like: Sequence[NDArray[Any] | None]
+    ) -> Block | None:
+        """Return a block, or None where it has to be computed.
+
+        Parameters
+        ----------
+        like : sequence of arrays or None
+            What the arrays must look like: their dtypes, and shapes but for rows.
+        """
+        path = self._path(stage, start, stop)
+        if not path.exists():
+            return None
+        try:
+            with open_archive(open_source(str(path))) as archive:
+                arrays = self._read(archive, stop - start, like)
+                found = Block(arrays, archive.text("about"))
+        except InputError as error:
+            self.warnings.append(f"{error}; the block was computed again")
+            return None
+        self.reused += 1
+        return found
+
+    def save(
+        self,
+        stage: str,
+        start: int,
+        stop: int,
+        arrays: Sequence[NDArray[Any] | None],
+        about: str = "",
+    ) -> None:
+        """Keep the arrays of a block, and what else is to be known about it."""
+        members: dict[str, Any] = {"run": np.array(self.run), "about": np.array(about)}
+        members |= {str(at): one for at, one in enumerate(arrays) if one is not None}
+        with _writing(self.folder):
+            part = self.folder / f".part-{secrets.token_hex(8)}"
+            with part.open("xb") as stream:
+                write_archive(stream, members)
+            part.replace(self._path(stage, start, stop))
+        self.saved += 1
+
+    def drop(self, stage: str) -> None:
+        """Remove the blocks of a stage whose result is kept as a whole."""
+        for path in self.folder.glob(f"{stage}-*-*.npz"):
+            path.unlink()
+
+    def _path(self, stage: str, start: int, stop: int) -> Path:
+        return self.folder / f"{stage}-{start}-{stop}.npz"
+
+    def _read(
+        self, archive: Any, rows: int, like: Sequence[NDArray[Any] | None]
+    ) -> list[NDArray[Any] | None]:
+        own = "run" in archive and "about" in archive
+        if not own or archive.text("run") != self.run:
+            raise InputError(f"{archive.name}: belongs to another run")
+        found: list[NDArray[Any] | None] = []
+        for at, wanted in enumerate(like):
+            if wanted is None:
+                found.append(None)
+                continue
+            header = archive.headers.get(str(at))
+            shape = (rows, *wanted.shape[1:])
+            if header is None or (header.shape, header.dtype) != (shape, wanted.dtype):
+                raise InputError(f"{archive.name}: is not the block it should be")
+            found.append(archive.read(str(at)))
+        return found
+
+
+@contextlib.contextmanager
+def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]:
+    """Open a checkpoint, or begin one in a directory that is new or empty.
+
+    Parameters
+    ----------
+    facts : dict
+        All that determines the blocks, as plain JSON values.
+
+    Raises
+    ------
+    InputError
+        Where the directory is no checkpoint, or one of another input, other
+        parameters or another version.
+    ResourceError
+        Where another run has it.
+    """
+    with _writing(folder):
+        folder.mkdir(exist_ok=True)
+        strange = [one.name for one in folder.iterdir() if not _is_ours(one)]
+        if strange:
+            raise InputError(
+                f"{folder}: is no checkpoint, since it holds {strange[0]!r}; name a "
+                "directory that is new or empty"
+            )
+        lock = (folder / _LOCK).open("a+")
+    with lock:
+        warnings = _locked(lock, folder)
+        with _writing(folder):
+            for part in folder.glob(_PART):
+                part.unlink()
+            _check(folder / _FACTS, facts)
+        text = json.dumps(facts, sort_keys=True)
+        run = hashlib.sha256(text.encode()).hexdigest()
+        yield Checkpoint(folder, run, warnings=warnings)
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove a checkpoint whose result is safe; other files are left alone."""
+    with _writing(folder):
+        for path in [*folder.glob(_BLOCK), folder / _FACTS, folder / _LOCK]:
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody put something else there
+            folder.rmdir()
+
+
+def _is_ours(path: Path) -> bool:
+    known = path.name in {_FACTS, _LOCK}
+    return known or path.match(_BLOCK) or path.match(_PART)
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: the checkpoint cannot be written: {error.strerror}"
+        ) from error
+
+
+def _locked(lock: Any, folder: Path) -> list[str]:
+    """Take the lock, which ends with this process however it ends."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.seek(0)
+        holder = lock.read(200).strip() or "unknown"
+        raise ResourceError(
+            f"{folder}: another run ({holder}) is using this checkpoint; wait for it, "
+            "or name another directory"
+        ) from error
+    except OSError as error:
+        if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}:
+            raise
+        return [f"{folder}: this file system has no locks: let no other run use it"]
+    lock.seek(0)
+    lock.truncate()
+    lock.write(f"process {os.getpid()} on {platform.node()}\n")
+    lock.flush()
+    return []
+
+
+def _check(path: Path, facts: dict[str, Any]) -> None:
+    """Compare with what a checkpoint was begun with, or begin one."""
+    if not path.exists():
+        part = path.with_name(f".part-{secrets.token_hex(8)}")
+        part.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
+        part.replace(path)
+        return
+    try:
+        known = json.loads(path.read_text())
+    except ValueError:
+        known = None
+    if not isinstance(known, dict):
+        raise InputError(f"{path}: is damaged; remove the directory to begin anew")
+    for key in sorted(known.keys() | facts.keys()):
+        before, now = known.get(key), facts.get(key)
+        if before != now:
+            raise InputError(
+                f"{path.parent}: this checkpoint is of another run: {key} was "
+                f"{json.dumps(before)}, now it is {json.dumps(now)}; name another "
+                "directory, or remove this one"
+            )

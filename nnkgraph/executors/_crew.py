@@ -1,0 +1,192 @@
+"""Worker processes, each at the end of a pipe of its own.
+
+There is no queue that they share: no lock that a dying worker could hold, no semaphore
+that could outlive the run, and it is known which worker has which task.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+import types
+from collections import deque
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any
+
+from nnkgraph.errors import ResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
+
+_AHEAD = 2
+"""Tasks in the hands of a worker: one to do, and the next, so that it never waits."""
+
+_TRIES = 3
+"""How often it is tried to start a worker."""
+
+
+class WorkerDied(BrokenExecutor):
+    """A worker ended in the middle of its work."""
+
+
+class _Worker:
+    def __init__(self, context: BaseContext) -> None:
+        own, theirs = context.Pipe()
+        self.pipe: Connection[Any, Any] = own
+        self.tasks: deque[Future[Any]] = deque()
+        with theirs, _hidden_main(), _deaf():
+            process: Any = context.Process  # type: ignore[attr-defined]
+            self.process = process(target=_work, args=(theirs,), daemon=True)
+            self.process.start()
+
+    def take(self, future: Future[Any], task: tuple[Any, ...]) -> None:
+        try:
+            self.pipe.send(task)
+        except OSError as error:
+            raise WorkerDied(str(error)) from error
+        self.tasks.append(future)
+
+    def deliver(self) -> None:
+        """Take one result from the pipe."""
+        try:
+            done, result = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            raise WorkerDied(str(error)) from error
+        except Exception as error:  # what came cannot be read
+            done, result = False, error
+        future = self.tasks.popleft()
+        if done:
+            future.set_result(result)
+        else:
+            future.set_exception(result)
+
+
+class Crew:
+    """A fixed number of workers; once one of them dies, all tasks are lost."""
+
+    def __init__(self, context: BaseContext, workers: int) -> None:
+        self._workers: list[_Worker] = []
+        self._waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
+        self._context = context
+        for _ in range(workers):
+            self._workers.append(self._started())
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Give a task to a worker that has time, or keep it until one has."""
+        future: Future[Any] = Future()
+        self._waiting.append((future, (function, args)))
+        self._hand_out()
+        return future
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait until some task is done; less long where nothing is to be done."""
+        busy: dict[Any, _Worker] = {one.pipe: one for one in self._workers if one.tasks}
+        for pipe in wait(list(busy), timeout):
+            busy[pipe].deliver()
+        self._hand_out()
+
+    def stop(self) -> None:
+        """End all workers at once, whatever they are doing."""
+        for one in self._workers:
+            one.process.kill()
+        for one in self._workers:
+            one.process.join()
+            one.pipe.close()
+            for future in one.tasks:
+                future.cancel()
+        for future, _ in self._waiting:
+            future.cancel()
+        self._workers.clear()
+        self._waiting.clear()
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            worker = min(self._workers, key=lambda one: len(one.tasks))
+            if len(worker.tasks) >= _AHEAD:
+                return
+            worker.take(*self._waiting.popleft())
+
+    def _started(self) -> _Worker:
+        for _ in range(_TRIES - 1):
+            # The process that starts others may have been killed; a new one comes.
+            with suppress(EOFError, ConnectionError):
+                return _Worker(self._context)
+        try:
+            return _Worker(self._context)
+        except (EOFError, OSError) as error:
+            self.stop()
+            raise ResourceError(
+                f"worker processes cannot start ({str(error) or 'no answer'}); use "
+                "-j 1, or raise the limit of processes and files"
+            ) from error
+
+
+def _work(pipe: Connection[Any, Any]) -> None:
+    """Do tasks until there is nobody left who asks for them."""
+    from threadpoolctl import threadpool_limits
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threadpool_limits(limits=1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            function, args = pipe.recv()
+        except (EOFError, OSError):
+            os._exit(1)
+        try:
+            answer = True, function(*args)
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            answer = False, error
+        try:
+            pipe.send(answer)
+        except OSError:
+            os._exit(1)
+        except Exception as error:
+            text = f"a worker's answer cannot be sent: {error!r}: {answer[1]!r}"
+            pipe.send((False, RuntimeError(text)))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Keep signals meant for the parent from the processes that start meanwhile.
+
+    A terminal sends Ctrl-C to all of them; the parent ends them in good order.
+    """
+    old = signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
+    )
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Keep new processes from running the caller's script again.
+
+    Python does that so that functions of the script can be sent to workers; ours are
+    in modules. Scripts then need no ``if __name__ == "__main__"`` to use workers.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -1,0 +1,96 @@
+"""What a checkpoint of a run must know, and what it keeps of its search."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph import __version__, formats, registry, report
+from nnkgraph.checkpoint import open_checkpoint
+from nnkgraph.data import Candidates
+from nnkgraph.search import index_dtype
+from nnkgraph.search.precomputed import Precomputed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nnkgraph.checkpoint import Checkpoint
+    from nnkgraph.data import Features
+    from nnkgraph.prepare import Plan
+
+_WHOLE = "candidates"
+_ABOUT = ("backend", "exact", "threads", "recall", "notes")
+"""What is known about candidates besides their arrays."""
+
+
+@contextlib.contextmanager
+def resumed(
+    folder: str | Path | None,
+    features: Features,
+    plan: Plan,
+    *,
+    scale: str,
+    duplicates: str,
+    seed: int,
+) -> Iterator[Checkpoint | None]:
+    """Open the checkpoint of a run, where one is wanted.
+
+    How directions are joined, what is written and by how many workers plays no part:
+    such options may change from one run to the next.
+    """
+    if folder is None:
+        yield None
+        return
+    facts = {
+        "schema": 1,
+        "nnkgraph": __version__,
+        **{f"version of {name}": v for name, v in report.versions().items()},
+        "sha256 of the features": features.sha256,
+        "shape": list(features.x.shape),
+        "k": plan.k,
+        "method": registry.spec(plan.method),
+        "kernel": registry.spec(plan.kernel),
+        "search": _search_fact(plan),
+        "scale": scale,
+        "duplicates": duplicates,
+        "seed": seed,
+    }
+    with open_checkpoint(Path(folder), facts) as checkpoint:
+        yield checkpoint
+
+
+def _search_fact(plan: Plan) -> str:
+    """Return how candidates are found; a file counts by its content."""
+    if not isinstance(plan.search, Precomputed) or not plan.search.path:
+        return registry.spec(plan.search)
+    index, _ = formats.read_candidates(plan.search.path)
+    values = np.ascontiguousarray(index, dtype="<i8")
+    return f"precomputed, sha256 {hashlib.sha256(values.data).hexdigest()}"
+
+
+def found_once(
+    checkpoint: Checkpoint | None, n: int, k: int, search: Callable[[], Candidates]
+) -> Candidates:
+    """Return candidates from a checkpoint, or search them and keep them there."""
+    if checkpoint is None:
+        return search()
+    like: list[Any] = [np.empty((0, k), index_dtype(n)), np.empty((0, k))]
+    block = checkpoint.load(_WHOLE, 0, n, like)
+    if block is not None:
+        index, distance = block.arrays
+        about: dict[str, Any] = json.loads(block.about)
+        about["notes"] = tuple(about["notes"])
+        return replace(Candidates(index, distance), **about)  # type: ignore[arg-type]
+    found = search()
+    about = {name: getattr(found, name) for name in _ABOUT}
+    if found.index.shape == (n, k):
+        arrays = [found.index.astype(like[0].dtype), found.distance]
+        checkpoint.save(_WHOLE, 0, n, arrays, json.dumps(about))
+        checkpoint.drop("search")
+    return found
