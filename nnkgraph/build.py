@@ -9,6 +9,7 @@ import numpy as np
 
 from nnkgraph import neighborhoods, registry, report
 from nnkgraph.advice import advice
+from nnkgraph.budget import affordable_seconds
 from nnkgraph.connect import check_connect, connected, single
 from nnkgraph.data import Features, Graph
 from nnkgraph.duplicates import with_copies
@@ -18,7 +19,6 @@ from nnkgraph.find import find_and_fit, rows_of, wanted_of
 from nnkgraph.grow import check_grow
 from nnkgraph.grow import grow as grown
 from nnkgraph.prepare import (
-    estimated_seconds,
     k_warnings,
     make_plan,
     warm_up,
@@ -135,7 +135,7 @@ def build_graph(
     elif max_k is not None:
         raise ParameterError("max_k is of use with grow only")
     rows = rows_of(features, plan, scale, duplicates, stages)
-    seconds = estimated_seconds(rows.x, plan.k)
+    seconds = affordable_seconds(features, rows.x, plan, scale, workers, executor)
     with (
         resumed(
             resume, features, plan, scale=scale, duplicates=duplicates, seed=seed

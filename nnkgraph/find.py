@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nnkgraph.budget import affordable_seconds
 from nnkgraph.compiled import FIRST_RUN
 from nnkgraph.data import Candidates, Features
 from nnkgraph.duplicates import candidates_with_copies
 from nnkgraph.executors import PATIENCE, open_pool
 from nnkgraph.prepare import (
-    estimated_seconds,
     k_warnings,
     make_plan,
     prepared_rows,
@@ -70,7 +70,7 @@ def find_candidates(
         executor=executor,
     )
     rows = rows_of(features, plan, scale, duplicates, stages)
-    seconds = estimated_seconds(rows.x, plan.k)
+    seconds = affordable_seconds(features, rows.x, plan, scale, workers, executor)
     with (
         resumed(
             resume, features, plan, scale=scale, duplicates=duplicates, seed=seed

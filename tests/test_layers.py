@@ -12,6 +12,7 @@ HOME = Path(nnkgraph.__file__).parent
 ROOMS = [
     "errors",
     "resources",
+    "memory",
     "registry",
     "stages",
     "checks",
@@ -48,6 +49,7 @@ ROOMS = [
     "prepare",
     "advice",
     "resume",
+    "budget",
     "find",
     "build",
     "query",

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry, report
+from nnkgraph.budget import check_budget, check_output_room, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
 from nnkgraph.cli import say
@@ -18,7 +19,8 @@ from nnkgraph.cli.files import read_features, split_format
 from nnkgraph.cli.progress import Progress
 from nnkgraph.cli.summary import say_result
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
-from nnkgraph.prepare import make_plan
+from nnkgraph.memory import available_memory, in_words
+from nnkgraph.prepare import DEFAULT_K, estimated_seconds, make_plan
 from nnkgraph.resources import MemoryWatch, granted_cpus
 from nnkgraph.search.precomputed import Precomputed
 
@@ -145,6 +147,7 @@ def _build_one(
         if gates.dry_run:
             _say_plan(files, matrix, settings)
             return
+        check_output_room(files.output, n, settings["k"] or min(DEFAULT_K, n))
         graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
         with stages("write"):
             formats.write_graph(files.output, graph, format=write_format)
@@ -177,6 +180,10 @@ def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None
         formats.read_candidates(plan.search.path)
     n, d = matrix.x.shape
     workers = settings["workers"]
+    seconds = estimated_seconds(matrix.x, plan.k)
+    needed = estimate(
+        matrix, plan, settings["scale"], workers, settings["executor"], seconds
+    )
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     say.summary(
         f"{files.features}: {n} x {d}, readable and finite; would be built with "
@@ -184,6 +191,14 @@ def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None
         f"{settings['search']}, rule {plan.rule}, {workers} workers, into "
         f"{files.output}"
     )
+    say.summary(
+        f"{files.features}: about {in_words(needed.memory)} of memory, "
+        f"{in_words(needed.scratch)} of temporary files and at most "
+        f"{in_words(needed.output)} of output; {in_words(available_memory())} of "
+        "memory are available"
+    )
+    check_budget(needed)
+    check_output_room(files.output, n, plan.k)
 
 
 def _write_report(path: str, full: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ import click
 from nnkgraph import __version__, registry
 from nnkgraph.cli import say
 from nnkgraph.errors import NnkGraphError
+from nnkgraph.memory import check_address_space
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -97,7 +98,7 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
             cli.main(args, prog_name="nnkgraph", complete_var=_COMPLETE)
         # Not cli.main: it turns broken pipes and Ctrl-C into exit codes of its own.
         with cli.make_context("nnkgraph", args) as context:
-            cli.invoke(context)
+            _invoke(context, args)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
@@ -130,6 +131,12 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
     except Exception as error:
         return _bug(error)
     return say.failures.exit_code
+
+
+def _invoke(context: click.Context, args: list[str]) -> None:
+    if not {"-h", "--help"} & set(args):  # help is there under any limit
+        check_address_space()
+    cli.invoke(context)
 
 
 def _bug(error: Exception) -> int:

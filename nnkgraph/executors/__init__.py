@@ -149,14 +149,21 @@ def open_pool(
         Seconds without a finished block after which worker processes count as hung;
         0 waits for ever.
     """
+    count, in_process = pool_size(spec, workers, seconds=seconds)
+    executor: Executor = registry.create("executors", spec)
+    if count == 1:
+        executor = registry.create("executors", "serial")
+    elif in_process and not executor.in_process:
+        executor = registry.create("executors", "threads")
+    return executor.open(count, patience=patience or None)
+
+
+def pool_size(spec: str, workers: int | str, *, seconds: float) -> tuple[int, bool]:
+    """Return how many workers a job gets, and whether they are in this process."""
     executor: Executor = registry.create("executors", spec)
     count = granted_cpus() if workers == "auto" else int(workers)
     if count < 1:
         raise ParameterError(f"workers must be at least 1, not {count}")
     count = min(count, _MOST_PER_CPU * granted_cpus())
     small = workers == "auto" and seconds < _SMALL_SECONDS
-    if count == 1:
-        executor = registry.create("executors", "serial")
-    elif small and not executor.in_process:
-        executor = registry.create("executors", "threads")
-    return executor.open(count, patience=patience or None)
+    return count, executor.in_process or count == 1 or small

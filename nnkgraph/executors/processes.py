@@ -85,7 +85,7 @@ class _ProcessPool:
         except OSError as error:
             raise ResourceError(
                 f"{self._folder}: cannot write {size} bytes for the workers "
-                f"({error.strerror}); set TMPDIR to a directory with room"
+                f"({error.strerror or error}); set TMPDIR to a directory with room"
             ) from error
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._memory import available_memory
+from nnkgraph.memory import available_memory
 
 _HEAD = 1024
 _CHUNK = 1 << 20
