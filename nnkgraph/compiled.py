@@ -6,13 +6,17 @@ be settled before numba is imported for the first time.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from nnkgraph.errors import ResourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,23 +24,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def _private_cache() -> str:
-    """Return a directory for compiled code that only this user can write to.
+def _cache_directory() -> tuple[str, str]:
+    """Return a directory for compiled code, and one that was refused.
 
     numba unpickles what it finds there, so a directory that somebody else could have
     filled is never used. The home directory is no good place either: on clusters it
     is a network file system that many nodes would compile into at once.
     """
-    path = Path(tempfile.gettempdir()) / f"nnkgraph-cache-{os.getuid()}"
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if given is not None:
+        path = Path(given)
+        if not path.exists() or _is_mine(path, closed=0o002):
+            return given, ""
+        return _temporary(), given
     try:
+        path = Path(tempfile.gettempdir()) / f"nnkgraph-cache-{os.getuid()}"
         path.mkdir(mode=0o700, exist_ok=True)
-        found = path.lstat()
-    except OSError:
-        return tempfile.mkdtemp(prefix="nnkgraph-cache-")
-    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-    if mine and not found.st_mode & 0o077:
-        return str(path / _source_state())
-    return tempfile.mkdtemp(prefix="nnkgraph-cache-")
+    except FileExistsError:
+        return _temporary(), str(path)
+    except OSError as error:
+        raise ResourceError(
+            f"no temporary directory can be written to ({error.strerror}); set TMPDIR "
+            "to a directory with room"
+        ) from error
+    if _is_mine(path, closed=0o077):
+        return str(path / _source_state()), ""
+    return _temporary(), str(path)
+
+
+def _is_mine(path: Path, *, closed: int) -> bool:
+    """Return whether nobody else could have put files into a directory."""
+    found = path.lstat() if closed == 0o077 else path.stat()
+    mine = stat.S_ISDIR(found.st_mode) and found.st_uid in {0, os.getuid()}
+    return mine and not found.st_mode & closed
+
+
+def _temporary() -> str:
+    """Return a directory of this run alone, which ends with it."""
+    folder = tempfile.mkdtemp(prefix="nnkgraph-cache-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _source_state() -> str:
@@ -54,7 +81,8 @@ def _source_state() -> str:
     return hashlib.sha256("\n".join(states).encode()).hexdigest()[:16]
 
 
-os.environ.setdefault("NUMBA_CACHE_DIR", _private_cache())
+os.environ["NUMBA_CACHE_DIR"], REFUSED = _cache_directory()
+"""``REFUSED``: a cache directory that somebody else could have filled, or ""."""
 
 FIRST_RUN = not any(Path(os.environ["NUMBA_CACHE_DIR"]).glob("*/*.nbi"))
 """Whether nothing was compiled here before, which takes a while."""

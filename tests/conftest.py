@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import faults
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -73,6 +75,48 @@ def program(tmp_path):
 
 
 @pytest.fixture
+def case(tmp_path) -> faults.Case:
+    """The installed command in a folder of its own, watched for what it leaves."""
+    import nnkgraph.compiled  # noqa: F401 - settles the cache that processes share
+
+    for name in ("here", "tmp"):
+        (tmp_path / name).mkdir()
+    np.save(tmp_path / "here" / "x.npy", np.random.default_rng(5).normal(size=(60, 3)))
+    return faults.Case(tmp_path / "here", tmp_path / "tmp", (str(PROGRAM),))
+
+
+@pytest.fixture(scope="session")
+def other_cache():
+    """A compile cache that another user may use."""
+    import nnkgraph.compiled  # noqa: F401 - settles where the cache is
+
+    folder = faults.open_folder()
+    cache = folder / "cache"
+    shutil.copytree(os.environ["NUMBA_CACHE_DIR"], cache, dirs_exist_ok=True)
+    for path in (cache, *cache.rglob("*")):
+        shutil.chown(path, *(["nobody"] if os.geteuid() == 0 else [os.getuid()]))
+    yield cache
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def other(other_cache):
+    """Like ``case``, run by somebody who is not root."""
+    folder = faults.open_folder()
+    for name in ("here", "tmp", "home"):
+        (folder / name).mkdir()
+    x = np.random.default_rng(5).normal(size=(60, 3))
+    np.save(folder / "here" / "x.npy", x)
+    if os.geteuid() == 0:
+        for path in folder.rglob("*"):
+            os.chown(path, 65534, 65534)
+    program = ("env", f"HOME={folder}/home", f"NUMBA_CACHE_DIR={other_cache}")
+    wrapped = faults.ordinary_user((*program, str(PROGRAM)))
+    yield faults.Case(folder / "here", folder / "tmp", wrapped)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
 def points(tmp_path) -> Path:
     """A small feature file."""
     path = tmp_path / "points.npy"
@@ -92,3 +136,28 @@ def brute_force(x, k, base="squared-distance"):
     # scores, so use data whose scores are exact (integers) where ties matter.
     index = np.lexsort((np.broadcast_to(np.arange(len(x)), score.shape), score), axis=1)
     return index[:, :k], np.take_along_axis(score, index[:, :k], axis=1)
+
+
+_OUTCOMES: dict[str, set[str]] = {}
+"""How the tests of each row of the catalogue of faults ended."""
+
+
+def pytest_runtest_logreport(report):
+    """Note how the tests of the catalogue of faults end."""
+    name, _, parameters = report.nodeid.partition("[")
+    rows = faults.rows_of(name.rpartition("::")[2])
+    for row in {*rows, *faults.rows_of(f"test_{parameters}")}:
+        if report.when == "call" or report.outcome != "passed":
+            bad = report.outcome == "failed" or hasattr(report, "wasxfail")
+            outcome = "failed" if bad else report.outcome
+            _OUTCOMES.setdefault(row, set()).add(outcome)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Show the catalogue of faults, where all of it was run."""
+    if set(_OUTCOMES) | set(faults.WAITING) | set(faults.IMPOSSIBLE) >= set(
+        faults.ROWS
+    ):
+        terminalreporter.section("catalogue of faults")
+        for line in faults.table(_OUTCOMES):
+            terminalreporter.write_line(line)

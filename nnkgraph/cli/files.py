@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nnkgraph import formats
-from nnkgraph.cli import say
+from nnkgraph.cli import mapped, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,7 @@ def read_features(
 ) -> Features:
     """Read features with the options of the command line."""
     remarks: list[str] = []
+    mapped.watch(spec)
     features = formats.read_features(
         spec,
         format=format,
@@ -53,6 +54,7 @@ def read_features(
         gaps=gaps,
         note=remarks.append,
     )
+    mapped.remember(features)
     for remark in remarks:
         say.summary(remark)
     return features

@@ -7,8 +7,10 @@ import errno
 import gc
 import importlib
 import os
+import resource
 import signal
 import sys
+import threading
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,6 +28,8 @@ _FOLDER = "cli/commands"
 _COMPLETE = "_NNKGRAPH_COMPLETE"
 _SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOSPC}
 """Errors of the system that a user can do something about."""
+
+_NO_THREAD = "can't start new thread"
 
 
 class Stopped(BaseException):
@@ -51,6 +55,10 @@ class Commands(click.Group):
             ctx.fail(f"no such command {name!r}; {hint}")
         module = importlib.import_module(f"nnkgraph.cli.commands.{name}")
         command: click.Command = module.command
+        for parameter in command.params:
+            if isinstance(parameter.type, click.Path):
+                # What is wrong with a file is said, with its code, where it is opened.
+                parameter.type.readable = False
         return command
 
 
@@ -82,9 +90,14 @@ def main() -> NoReturn:
     """Run the command line and end the process with the right code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         _catch(number)
+    # Processes that Python starts import nothing from where the user stands, either.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    _spare_threads()
     # Imports make many objects and no garbage: looking for it costs a tenth of a start.
     gc.set_threshold(100_000, 20, 20)
-    code = _flushed(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    _warn_of_cache()
+    code = _flushed(code)
     # Taking numba and LLVM apart takes a third of a second, to free memory that the
     # system frees anyway. Handlers that others have registered are run.
     atexit._run_exitfuncs()
@@ -108,9 +121,10 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
         say.error(error.format_message())
         return error.exit_code
     except NnkGraphError as error:
-        say.error(str(error))
+        cause = _blamed(error)
+        say.error(str(cause))
         say.traceback()
-        return error.exit_code
+        return cause.exit_code
     except (click.Abort, KeyboardInterrupt):
         say.error("interrupted")
         return 130
@@ -122,14 +136,8 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
         return 143
     except BrokenPipeError:
         return 141
-    except (MemoryError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in _SHORTAGES:
-            return _bug(error)
-        say.error(f"out of resources: {error}; use fewer workers or raise the limit")
-        say.traceback()
-        return 5
     except Exception as error:
-        return _bug(error)
+        return _shortage(error) if _is_shortage(error) else _bug(error)
     return say.failures.exit_code
 
 
@@ -139,13 +147,38 @@ def _invoke(context: click.Context, args: list[str]) -> None:
     cli.invoke(context)
 
 
+def _is_shortage(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in _SHORTAGES
+    no_thread = isinstance(error, RuntimeError) and str(error) == _NO_THREAD
+    return no_thread or isinstance(error, MemoryError)
+
+
+def _shortage(error: Exception) -> int:
+    say.error(f"out of resources: {error}; use fewer workers or raise the limit")
+    say.traceback()
+    return 5
+
+
+def _blamed(error: NnkGraphError) -> NnkGraphError:
+    """Return the error that is behind one, where files were mapped."""
+    mapped = sys.modules.get("nnkgraph.cli.mapped")
+    found: NnkGraphError = mapped.blamed(error) if mapped else error
+    return found
+
+
 def _bug(error: Exception) -> int:
+    what = " ".join([f"{type(error).__name__}: {error}", *_notes(error)])
     say.error(
-        f"bug: {type(error).__name__}: {error}; please report it with the output of "
-        "the same command and -vv"
+        f"bug: {what}; please report it with the output of the same command and -vv"
     )
     say.traceback()
     return 1
+
+
+def _notes(error: Exception) -> list[str]:
+    """Return what was noted on an error on its way: the rows it was about."""
+    return list(getattr(error, "__notes__", []))
 
 
 def _usage_message(error: click.UsageError) -> str:
@@ -174,6 +207,40 @@ def _catch(number: signal.Signals) -> None:
 
     if signal.getsignal(number) is not signal.SIG_IGN:
         signal.signal(number, stop)
+
+
+def _spare_threads() -> None:
+    """Keep BLAS to one thread where the limit on processes is too low for more.
+
+    OpenBLAS starts a thread for each processor when it is loaded; where it cannot, it
+    writes to stderr and interrupts the process.
+    """
+    cpus = os.cpu_count() or 1
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if limit == resource.RLIM_INFINITY or limit > 1000 + 2 * cpus:
+        return
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(cpus)]
+    try:
+        for thread in threads:
+            thread.start()
+    except RuntimeError:
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    end.set()
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join()
+
+
+def _warn_of_cache() -> None:
+    """Say that compiled code was not kept, where its directory was not safe."""
+    compiled = sys.modules.get("nnkgraph.compiled")
+    refused = getattr(compiled, "REFUSED", "")
+    if refused:
+        say.warning(
+            f"{refused}: others could write to this directory, so it is not used and "
+            "all is compiled again; remove it, or set NUMBA_CACHE_DIR to another"
+        )
 
 
 def _flushed(code: int) -> int:

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from nnkgraph.cli import say
+from nnkgraph.cli import mapped, say
 from nnkgraph.stages import Stages
 
 if TYPE_CHECKING:
@@ -21,17 +21,29 @@ class Progress(Stages):
 
     def remark(self, message: str) -> None:
         """Say it where somebody is watching."""
-        if sys.stderr.isatty():
+        if _watched():
             say.summary(message)
 
     def begin(
         self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
-        """Show a bar or write lines, or neither with --quiet."""
+        """Show a bar or write lines, or neither with --quiet; look at the inputs."""
+        mapped.check()
+        advance, end = self._shown(name, total, unit)
+
+        def checked(units: int) -> None:
+            mapped.check_pages()
+            advance(units)
+
+        return checked, end
+
+    def _shown(
+        self, name: str, total: int, unit: str
+    ) -> tuple[Callable[[int], object], Callable[[], object]]:
         counted = total > 0 or unit == "steps"
         if not counted or say.level.verbosity < 0:
             return super().begin(name, total, unit)
-        if sys.stderr.isatty():
+        if _watched():
             from tqdm import tqdm
 
             bar = tqdm(
@@ -45,6 +57,12 @@ class Progress(Stages):
         if not total:
             return _Counted(name, unit).advance, _nothing
         return _Lines(name, total).advance, _nothing
+
+
+def _watched() -> bool:
+    # The interpreter sets it to None where the descriptor is closed at the start.
+    stream: object = sys.stderr
+    return stream is not None and sys.stderr.isatty()
 
 
 class _Lines:

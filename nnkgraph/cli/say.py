@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import click
 
+from nnkgraph.errors import OutputError
+
 
 @dataclass
 class _Level:
@@ -65,7 +67,14 @@ def detail(message: str) -> None:
 
 def data(text: str) -> None:
     """Print what was asked for."""
-    click.echo(text)
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as failure:
+        raise OutputError(
+            f"standard output: cannot be written: {failure.strerror}".lower()
+        ) from failure
 
 
 def traceback() -> None:

@@ -67,9 +67,9 @@ class Function(Plain):
         """Return the similarities of two sets of rows, checked."""
         try:
             values = np.asarray(_loaded(self.path)(a, b), np.float64)
-        except ParameterError:
+        except (ParameterError, MemoryError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             what = str(error).partition("\n")[0]
             raise ParameterError(
                 f"kernel {self.path!r}: it raised {type(error).__name__}: {what}"
@@ -105,16 +105,13 @@ class Function(Plain):
 
 
 def _loaded(path: str) -> Callable[..., Any]:
-    """Import the function; the current directory counts, as with ``python -m``."""
+    """Import the function; the current directory is looked into last."""
     if not path:
         raise ParameterError("kernel 'function' needs path=module:name")
     module, _, name = path.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
     try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as error:
+        found = getattr(_imported(module), name)
+    except (Exception, SystemExit) as error:
         what = str(error).partition("\n")[0]
         raise ParameterError(
             f"kernel {path!r}: cannot be imported ({type(error).__name__}: {what})"
@@ -123,6 +120,19 @@ def _loaded(path: str) -> Callable[..., Any]:
         raise ParameterError(f"kernel {path!r}: {name} is no function")
     function: Callable[..., Any] = found
     return function
+
+
+def _imported(module: str) -> Any:
+    if module in sys.modules:
+        return sys.modules[module]
+    # Last, and only now: nothing else is ever imported from where the user stands.
+    here = str(Path.cwd())
+    sys.path.append(here)
+    try:
+        return importlib.import_module(module)
+    finally:
+        last = len(sys.path) - 1 - sys.path[::-1].index(here)
+        del sys.path[last]
 
 
 plugin: type[Kernel] = Function

@@ -1,0 +1,256 @@
+"""The catalogue of faults: which rows there are, and a way to fail cleanly.
+
+A test names the rows it covers: ``test_a07_...``, ``test_b02_b03_...``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LENGTHS = {"a": 36, "b": 15, "c": 19, "d": 19, "e": 19, "f": 9, "g": 10, "h": 12}
+ROWS = tuple(
+    f"{letter}{number}"
+    for letter, length in LENGTHS.items()
+    for number in range(1, length + 1)
+)
+
+_SHARDS = "shards and merge are not there yet"
+_RESUME = "checkpoints and --resume are in work"
+WAITING = {
+    "b11": "--config is not there yet",
+    "b12": _SHARDS,
+    "b13": _SHARDS,
+    "d7": "--block-timeout is in work",
+    "d12": _RESUME,
+    "d14": _RESUME,
+    "d15": _RESUME,
+    "d16": _RESUME,
+    "d18": "the dask executor is not there yet",
+    "f2": _RESUME,
+    "f4": _SHARDS,
+    "f5": _SHARDS,
+    "f6": _SHARDS,
+    "g1": "estimates of memory are in work",
+    "g10": _RESUME,
+    "h11": "10,000 changes for each reader are in work; 120 are tested",
+}
+"""Rows that wait for something, and for what; a test may cover a part of them."""
+
+IMPOSSIBLE: dict[str, str] = {}
+"""Rows that no test can show, and why."""
+
+_NAME = re.compile(r"test_((?:[a-h]\d+_)+)")
+
+
+def rows_of(test: str) -> list[str]:
+    """Return the rows that a test's name names."""
+    found = _NAME.match(test)
+    names = found.group(1).split("_")[:-1] if found else []
+    return [f"{name[0]}{int(name[1:])}" for name in names]
+
+
+def table(outcomes: dict[str, set[str]]) -> list[str]:
+    """Return lines that count rows by letter, from the outcomes of their tests."""
+    heads = ("rows", "covered", "passed", "failed", "skipped", "waiting", "impossible")
+    lines = ["    " + "".join(f"{head:>12}" for head in heads)]
+    total = dict.fromkeys(heads, 0)
+    for letter in LENGTHS:
+        counts = dict.fromkeys(heads, 0)
+        for row in (row for row in ROWS if row[0] == letter):
+            for head in ("rows", _state(row, outcomes)):
+                counts[head] += 1
+            counts["covered"] += row in outcomes and row not in WAITING
+        lines.append(_line(letter.upper(), counts.values()))
+        total = {head: total[head] + counts[head] for head in heads}
+    lines.append(_line("all", total.values()))
+    for what, rows in (("waiting", WAITING), ("impossible", IMPOSSIBLE)):
+        lines += [f"{what} {row.upper()}: {why}" for row, why in rows.items()]
+    for state in ("failed", "skipped"):
+        rows = [row.upper() for row in ROWS if _state(row, outcomes) == state]
+        lines += [f"{state}: {', '.join(rows)}"] if rows else []
+    return lines
+
+
+def _line(head: str, counts: Any) -> str:
+    return f"{head:<4}" + "".join(f"{count:>12}" for count in counts)
+
+
+def _state(row: str, outcomes: dict[str, set[str]]) -> str:
+    if row in WAITING:
+        return "waiting"
+    if row in IMPOSSIBLE:
+        return "impossible"
+    seen = outcomes.get(row, set())
+    # A row counts as passed where all of its tests that can run here have passed.
+    for state in ("failed", "passed", "skipped"):
+        if state in seen:
+            return state
+    return "failed"
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+    peak: int
+    """Largest memory of any process, in bytes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder with inputs, another for temporary files, and the command."""
+
+    here: Path
+    tmp: Path
+    program: tuple[str, ...]
+
+    def start(
+        self,
+        *args: object,
+        env: dict[str, str | None] | None = None,
+        limits: dict[int, int] | None = None,
+        before: tuple[object, ...] = (),
+        **options: Any,
+    ) -> subprocess.Popen[str]:
+        """Start the command in a session of its own."""
+        changed = {"TMPDIR": str(self.tmp), **(env or {})}
+        full = {k: v for k, v in (os.environ | changed).items() if v is not None}
+
+        def limit() -> None:
+            for number, value in (limits or {}).items():
+                resource.setrlimit(number, (value, value))
+
+        return subprocess.Popen(
+            [*map(str, before), *self.program, *map(str, args)],
+            **{
+                "cwd": self.here,
+                "env": full,
+                "stdin": subprocess.DEVNULL,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                "text": True,
+                "start_new_session": True,
+                "preexec_fn": limit if limits else None,
+                **options,
+            },
+        )
+
+    def run(self, *args: object, timeout: float = 60, **options: Any) -> Done:
+        """Run the command to its end."""
+        job = self.start(*args, **options)
+        try:
+            out, err = job.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            raise
+        self.assert_alone(job.pid)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        return Done(job.returncode, out or "", err or "", peak)
+
+    def fails(self, code: int, words: str, *args: object, **options) -> Done:
+        """Run the command, which has to fail with a code and leave nothing behind."""
+        here, tmp = content(self.here), content(self.tmp)
+        done = self.run(*args, **options)
+        assert done.code == code, (done.code, done.err)
+        assert_one_line(done.err, words)
+        assert not done.out
+        assert content(self.here) == here
+        assert content(self.tmp) == tmp
+        return done
+
+    def assert_alone(self, session: int, seconds: float = 5) -> None:
+        """Wait a little until no process of a session is left."""
+        end = time.monotonic() + seconds
+        while left := processes_of_session(session):
+            assert time.monotonic() < end, f"processes left: {left}"
+            time.sleep(0.02)
+
+
+def assert_one_line(err: str, words: str) -> None:
+    """Check what a failure says: one line that can be printed."""
+    lines = err.splitlines()
+    assert len(lines) == 1, err
+    assert lines[0].startswith("nnkgraph: error: "), err
+    assert lines[0].isprintable()
+    assert re.search(words, lines[0]), err
+
+
+def content(folder: Path) -> dict[str, bytes | str | None]:
+    """Return what is in a folder, by name; compile caches do not count."""
+    found: dict[str, bytes | str | None] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        else:
+            readable = path.is_file() and os.access(path, os.R_OK)
+            found[name] = path.read_bytes() if readable else None
+    return found
+
+
+def processes_of_session(session: int) -> list[int]:
+    """Return the living processes that belong to a session."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(words[3]) == session and words[0] not in "ZX":
+            found.append(int(stat.parent.name))
+    return found
+
+
+_DROP = """
+set -e
+base=$1 top=$2; shift 2
+if [ -n "$top" ]; then
+  stage=$(mktemp -d)
+  mount --bind "$base" "$stage"
+  mount -t tmpfs -o mode=755 tmpfs "$top"
+  mkdir -p "$base"
+  mount --move "$stage" "$base"
+  rmdir "$stage"
+fi
+exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+"""
+"""Become nobody; where Python is in a closed home, show it in a mount of our own."""
+
+
+def ordinary_user(program: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command that is run by somebody whom permissions concern."""
+    if os.geteuid() != 0:
+        return program
+    if not (shutil.which("setpriv") and shutil.which("unshare")):
+        pytest.skip("root, and no setpriv or unshare to become somebody else")
+    base = Path(sys.base_prefix)
+    closed = [p for p in (base, *base.parents) if not p.stat().st_mode & 0o001]
+    top = str(closed[-1]) if closed else ""
+    wrapper = ("unshare", "-m", "sh", "-c", _DROP, "sh", str(base), top)
+    tried = subprocess.run(
+        [*wrapper, *program, "--version"], capture_output=True, check=False
+    )
+    if tried.returncode:
+        pytest.skip(f"cannot become somebody else: {tried.stderr.decode()!r}")
+    return (*wrapper, *program)
+
+
+def open_folder() -> Path:
+    """Return a new folder that belongs to the user whom permissions concern."""
+    folder = Path(tempfile.mkdtemp(prefix="faults-"))
+    if os.geteuid() == 0:
+        os.chown(folder, 65534, 65534)
+    return folder
