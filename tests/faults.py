@@ -254,3 +254,14 @@ def open_folder() -> Path:
     if os.geteuid() == 0:
         os.chown(folder, 65534, 65534)
     return folder
+
+
+def mounted(place: Path, size: str) -> tuple[str, ...]:
+    """Return a wrapper that gives a command a small file system of its own."""
+    script = 'mount -t tmpfs -o "size=$1" tmpfs "$2" && shift 2 && exec "$@"'
+    wrapper = ("unshare", "-m", "sh", "-c", script, "sh", size, str(place))
+    try:
+        subprocess.run([*wrapper, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"nothing can be mounted here: {error}")
+    return wrapper

@@ -175,8 +175,8 @@ def test_a35_a_file_that_is_cut_while_it_is_mapped_is_an_error(case, cut):
     assert not content(case.tmp)
 
 
-LATE = CUTTER.replace(
-    "if os", "import multiprocessing as m\n    if m.parent_process() and os"
+LATE = CUTTER.replace("if os", "if parent_process() and os").replace(
+    "import os", "import os\nfrom multiprocessing import parent_process"
 )
 
 
