@@ -175,6 +175,21 @@ def test_a35_a_file_that_is_cut_while_it_is_mapped_is_an_error(case, cut):
     assert not content(case.tmp)
 
 
+def test_a35_one_input_that_shrinks_does_not_stop_the_others(case):
+    x = np.random.default_rng(5).normal(size=(300, 20))
+    for name in ("x.npy", "y.npy"):
+        np.save(case.here / name, x)
+    (case.here / "cutter.py").write_text(CUTTER.replace("CUT", "0"))
+    call = ("build", "x.npy", "y.npy", "-o", "{name}.npz", "-k", 3, "-q", "-j", 1)
+    done = case.run(*call, "--kernel", "cutter:kernel")
+    assert done.code == 3
+    errors = [line for line in done.err.splitlines() if ": error: " in line]
+    assert len(errors) == 1
+    assert "x.npy: the file became shorter" in errors[0]
+    assert not (case.here / "x.npz").exists()
+    assert (case.here / "y.npz").exists()
+
+
 LATE = CUTTER.replace("if os", "if parent_process() and os").replace(
     "import os", "import os\nfrom multiprocessing import parent_process"
 )

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from faults import content
 
-BUILD = ("build", "x.npy", "-o", "g.npz", "-j", 1, "-q")
-
 
 @pytest.mark.parametrize("trap", ["others may write", "of somebody else"])
 def test_h07_a_cache_that_others_could_fill_is_refused(case, trap):

@@ -265,7 +265,7 @@ def test_a25_a_column_of_ids_is_suspected(tmp_path):
     refused_text(tmp_path, "n,a\nx,1\n", "no single column 'q'", id_column="q")
     refused_text(tmp_path, "n,a\nx,1\n", "no single column '7'", id_column="7")
     refused_text(tmp_path, "n,a\nx,1\nx,2\n", "'x' stands in more", id_column="n")
-    refused_text(tmp_path, "n\nx\n", "no features", id_column="n")
+    refused_text(tmp_path, "n\nx\n", "the only one", id_column="n")
     refused_text(tmp_path, "1,a\n2\n", "line 2 has 1 field", id_column="1")
 
 

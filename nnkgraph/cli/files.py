@@ -43,7 +43,7 @@ def read_features(
 ) -> Features:
     """Read features with the options of the command line."""
     remarks: list[str] = []
-    mapped.watch(spec)
+    mapped.guard()
     features = formats.read_features(
         spec,
         format=format,

@@ -12,10 +12,10 @@ import mmap
 import os
 import signal
 import sys
-from pathlib import Path
+import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nnkgraph import formats
 from nnkgraph.errors import InputError, NnkGraphError, ResourceError
 
 if TYPE_CHECKING:
@@ -38,24 +38,44 @@ class _Action(ctypes.Structure):
     )
 
 
-_sizes: dict[str, int] = {}
-_ranges: list[tuple[int, int]] = []
+@dataclass(frozen=True)
+class _Input:
+    """A matrix that is mapped; it counts for as long as somebody uses it."""
+
+    features: weakref.ref[Features]
+    name: str
+    path: str
+    size: int
+    start: int
+    stop: int
+
+
+_inputs: list[_Input] = []
 _lost: list[int] = []
 
 
-def watch(spec: str) -> None:
+def guard() -> None:
     """Be ready for an input that shrinks, from before it is read."""
-    path = formats.split_item(spec)[0]
-    if path == "-" or not Path(path).is_file():
-        return
-    _sizes[path] = Path(path).stat().st_size
+    _lost.clear()
+    _inputs[:] = [one for one in _inputs if one.features() is not None]
     if sys.platform == "linux" and sys.maxsize > 2**32:
         ctypes.CDLL(None).sigaction(signal.SIGBUS, ctypes.byref(_action), None)
 
 
+def remember(features: Features) -> None:
+    """Note where the values are mapped, and how long their file has to be."""
+    import numpy as np
+
+    x = features.x
+    if isinstance(x, np.memmap) and x.filename is not None:
+        path, start = os.fspath(x.filename), x.ctypes.data
+        place = (x.offset + x.nbytes, start, start + x.nbytes)
+        _inputs.append(_Input(weakref.ref(features), features.name, path, *place))
+
+
 def check() -> None:
     """Refuse to go on with an input that has shrunk."""
-    error = _changed()
+    error = _shrunk()
     if error:
         raise error
 
@@ -69,28 +89,25 @@ def check_pages() -> None:
         )
 
 
-def remember(features: Features) -> None:
-    """Note where the values are mapped, so that they are replaced in one go."""
-    import numpy as np
-
-    if isinstance(features.x, np.memmap):
-        start = features.x.ctypes.data
-        _ranges.append((start, start + features.x.nbytes))
-
-
 def blamed(error: NnkGraphError) -> NnkGraphError:
-    """Return the error that is behind one: an input that has changed, perhaps.
+    """Return the error that is behind one: an input that has shrunk, perhaps.
 
     Workers that lose pages die, and all that is known here is that they died.
     """
-    return _changed() or error if isinstance(error, ResourceError) else error
+    return _shrunk() or error if isinstance(error, ResourceError) else error
 
 
-def _changed() -> InputError | None:
-    for path, size in _sizes.items():
-        now = os.path.getsize(path) if os.path.exists(path) else size  # noqa: PTH110, PTH202
-        if now < size:
-            return InputError(f"{path}: the file became shorter while it was read")
+def _shrunk() -> InputError | None:
+    for one in list(_inputs):
+        if one.features() is None:
+            continue
+        try:
+            now = os.path.getsize(one.path)  # noqa: PTH202 - any string
+        except OSError:
+            continue  # Removed, which leaves what is mapped as it is.
+        if now < one.size:
+            _inputs.remove(one)  # Said once: other inputs may go on.
+            return InputError(f"{one.name}: the file became shorter while it was read")
     return None
 
 
@@ -98,7 +115,7 @@ def _replace(_number: int, info: int, _context: int) -> None:
     """Put zeros where pages are gone, and note it."""
     address = ctypes.c_uint64.from_address(info + _ADDRESS).value
     start = address - address % mmap.PAGESIZE
-    ends = [stop for first, stop in _ranges if first <= address < stop]
+    ends = [one.stop for one in _inputs if one.start <= address < one.stop]
     length = max([*ends, start + mmap.PAGESIZE]) - start
     _mmap(start, length, mmap.PROT_READ, _FLAGS, -1, 0)
     _lost.append(address)
