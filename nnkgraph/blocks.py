@@ -66,8 +66,8 @@ def run(
                 future = pool.submit(_compute, *task)
                 running[future] = waiting.pop()
             for future in next_done(pool, running):
-                future.result()
-                start, stop = running.pop(future)
+                start, stop = _finished(future, *running[future])
+                del running[future]
                 if kept:
                     kept.keep(outputs, start, stop)
                 on_rows(stop - start)
@@ -84,6 +84,16 @@ def run(
             waiting += lost
             running.clear()
             pool.revive()
+
+
+def _finished(future: Future[Any], start: int, stop: int) -> tuple[int, int]:
+    """Return the rows of a block that is done; an error says which rows it was in."""
+    try:
+        future.result()
+    except Exception as error:
+        error.add_note(f"in rows {start} to {stop - 1}")
+        raise
+    return start, stop
 
 
 def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:

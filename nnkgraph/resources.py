@@ -45,6 +45,21 @@ def _cgroup_quota() -> int | None:
     return max(1, -(-int(words[0]) // int(words[1])))
 
 
+def processes_left() -> int | None:
+    """Return how many processes and threads the user may still start, if limited."""
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if limit < 0 or os.geteuid() == 0:  # the limit is not for root
+        return None
+    own = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if path.stat().st_uid == os.geteuid():
+                own += sum(1 for _ in (path / "task").iterdir())
+        except OSError:
+            continue  # it has ended since
+    return max(0, limit - own)
+
+
 class MemoryWatch:
     """Largest memory of this process and its children, seen while it runs.
 

@@ -27,23 +27,14 @@ ROWS = tuple(
 )
 
 _SHARDS = "shards and merge are not there yet"
-_RESUME = "checkpoints and --resume are in work"
 WAITING = {
     "b11": "--config is not there yet",
     "b12": _SHARDS,
     "b13": _SHARDS,
-    "d7": "--block-timeout is in work",
-    "d12": _RESUME,
-    "d14": _RESUME,
-    "d15": _RESUME,
-    "d16": _RESUME,
     "d18": "the dask executor is not there yet",
-    "f2": _RESUME,
     "f4": _SHARDS,
     "f5": _SHARDS,
     "f6": _SHARDS,
-    "g1": "estimates of memory are in work",
-    "g10": _RESUME,
     "h11": "10,000 changes for each reader are in work; 120 are tested",
 }
 """Rows that wait for something, and for what; a test may cover a part of them."""

@@ -79,7 +79,6 @@ def _raise(_task, start, stop):
     return (np.arange(start, stop),)
 
 
-@pytest.mark.xfail(strict=True, reason="blocks.run has to note the rows on the error")
 def test_d04_a_bug_in_a_worker_names_its_rows():
     with registry.create("executors", "processes").open(2) as pool:
         out = pool.output((8,), np.int64)
@@ -129,12 +128,7 @@ def _raise_one_way(_task, start, stop):
     "function",
     [
         _raise_unpicklable,
-        pytest.param(
-            _raise_one_way,
-            marks=pytest.mark.xfail(
-                strict=True, reason="blocks._compute has to send errors as text"
-            ),
-        ),
+        _raise_one_way,
     ],
 )
 @pytest.mark.timeout(60)

@@ -153,10 +153,6 @@ def test_g04_so_few_processes_that_no_thread_starts_are_an_error(other):
     other.fails(5, "can't start new thread", *BUILD, limits=limits)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="executors.processes has to look at RLIMIT_NPROC first",
-)
 def test_g04_too_few_processes_for_the_workers_are_an_error(other):
     call = ("build", "x.npy", "-o", "g.npz", "-q", "-j", 4)
     limits = {resource.RLIMIT_NPROC: 8}

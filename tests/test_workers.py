@@ -214,8 +214,8 @@ def _raise_unsendable():
     ("call", "expected"),
     [
         ((int, "x"), ValueError),
-        ((_raise_unsendable,), TypeError),
-        ((threading.Lock,), RuntimeError),
+        ((_raise_unsendable,), RuntimeError),
+        ((threading.Lock,), TypeError),
     ],
 )
 def test_d05_what_cannot_be_sent_is_an_error_and_no_hang(call, expected):

@@ -7,22 +7,24 @@ import errno
 import gc
 import importlib
 import os
-import resource
 import signal
 import sys
-import threading
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from nnkgraph import __version__, registry
 from nnkgraph.cli import say
+from nnkgraph.cli.process import (
+    Stopped,
+    catch,
+    flushed,
+    spare_threads,
+    warn_of_cache,
+)
 from nnkgraph.errors import NnkGraphError
 from nnkgraph.memory import check_address_space
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _FOLDER = "cli/commands"
 _COMPLETE = "_NNKGRAPH_COMPLETE"
@@ -30,14 +32,6 @@ _SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOS
 """Errors of the system that a user can do something about."""
 
 _NO_THREAD = "can't start new thread"
-
-
-class Stopped(BaseException):
-    """A signal asked the process to end; passes every ``except Exception``."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 class Commands(click.Group):
@@ -89,15 +83,15 @@ def cli(ctx: click.Context) -> None:
 def main() -> NoReturn:
     """Run the command line and end the process with the right code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        _catch(number)
+        catch(number)
     # Processes that Python starts import nothing from where the user stands, either.
     os.environ["PYTHONSAFEPATH"] = "1"
-    _spare_threads()
+    spare_threads()
     # Imports make many objects and no garbage: looking for it costs a tenth of a start.
     gc.set_threshold(100_000, 20, 20)
     code = run(sys.argv[1:])
-    _warn_of_cache()
-    code = _flushed(code)
+    warn_of_cache()
+    code = flushed(code)
     # Taking numba and LLVM apart takes a third of a second, to free memory that the
     # system frees anyway. Handlers that others have registered are run.
     atexit._run_exitfuncs()
@@ -194,62 +188,3 @@ def _usage_message(error: click.UsageError) -> str:
     command = error.ctx.command_path
     where = f"{command.partition(' ')[2]}: " if " " in command else ""
     return f"{where}{message} (see {command} --help)"
-
-
-def _catch(number: signal.Signals) -> None:
-    """Turn a signal into an exception, unless the caller had it ignored (nohup)."""
-
-    def stop(received: int, _frame: FrameType | None) -> None:
-        # A second Ctrl-C ends the process at once; its workers end with it.
-        again = signal.SIG_DFL if received == signal.SIGINT else signal.SIG_IGN
-        signal.signal(received, again)
-        raise Stopped(received)
-
-    if signal.getsignal(number) is not signal.SIG_IGN:
-        signal.signal(number, stop)
-
-
-def _spare_threads() -> None:
-    """Keep BLAS to one thread where the limit on processes is too low for more.
-
-    OpenBLAS starts a thread for each processor when it is loaded; where it cannot, it
-    writes to stderr and interrupts the process.
-    """
-    cpus = os.cpu_count() or 1
-    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    if limit == resource.RLIM_INFINITY or limit > 1000 + 2 * cpus:
-        return
-    end = threading.Event()
-    threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(cpus)]
-    try:
-        for thread in threads:
-            thread.start()
-    except RuntimeError:
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    end.set()
-    for thread in threads:
-        if thread.ident is not None:
-            thread.join()
-
-
-def _warn_of_cache() -> None:
-    """Say that compiled code was not kept, where its directory was not safe."""
-    compiled = sys.modules.get("nnkgraph.compiled")
-    refused = getattr(compiled, "REFUSED", "")
-    if refused:
-        say.warning(
-            f"{refused}: others could write to this directory, so it is not used and "
-            "all is compiled again; remove it, or set NUMBA_CACHE_DIR to another"
-        )
-
-
-def _flushed(code: int) -> int:
-    """Flush what was printed; a reader that has gone away is no error to report."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        try:
-            stream.flush()
-        except OSError as error:
-            # What could not be written must not be tried again when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            code = 141 if isinstance(error, BrokenPipeError) else code or 4
-    return code

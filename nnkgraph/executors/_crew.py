@@ -17,6 +17,7 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
+from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import ResourceError
@@ -35,6 +36,13 @@ _TRIES = 3
 
 class WorkerDied(BrokenExecutor):
     """A worker ended in the middle of its work."""
+
+
+class InWorker(Exception):  # noqa: N818 - it is no error, but its place
+    """The traceback of an error in the worker that it came from."""
+
+    def __str__(self) -> str:
+        return f"in a worker:\n{self.args[0]}"
 
 
 class _Worker:
@@ -57,16 +65,17 @@ class _Worker:
     def deliver(self) -> None:
         """Take one result from the pipe."""
         try:
-            done, result = self.pipe.recv()
+            trace, result = self.pipe.recv()
         except (EOFError, OSError) as error:
             raise WorkerDied(str(error)) from error
         except Exception as error:  # what came cannot be read
-            done, result = False, error
+            trace, result = "while an answer was read", error
         future = self.tasks.popleft()
-        if done:
-            future.set_result(result)
-        else:
+        if trace:
+            result.__cause__ = InWorker(trace)
             future.set_exception(result)
+        else:
+            future.set_result(result)
 
 
 class Crew:
@@ -134,6 +143,7 @@ def _work(pipe: Connection[Any, Any]) -> None:
     from threadpoolctl import threadpool_limits
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)  # what a user's kernel prints must not get into the output
     threadpool_limits(limits=1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
@@ -142,17 +152,24 @@ def _work(pipe: Connection[Any, Any]) -> None:
         except (EOFError, OSError):
             os._exit(1)
         try:
-            answer = True, function(*args)
+            answer = ForkingPickler.dumps(("", function(*args)))
         except Exception as error:
-            error.add_note(traceback.format_exc())
-            answer = False, error
+            answer = _packed(error, traceback.format_exc())
         try:
-            pipe.send(answer)
+            pipe.send_bytes(answer)
         except OSError:
             os._exit(1)
-        except Exception as error:
-            text = f"a worker's answer cannot be sent: {error!r}: {answer[1]!r}"
-            pipe.send((False, RuntimeError(text)))
+
+
+def _packed(error: Exception, trace: str) -> Any:
+    """Return an error as bytes; as text where it could not be read again."""
+    try:
+        packed = ForkingPickler.dumps((trace, error))
+        ForkingPickler.loads(packed)
+    except Exception:
+        told = RuntimeError(f"{type(error).__name__}: {error}")
+        packed = ForkingPickler.dumps((trace, told))
+    return packed
 
 
 def _end_with_parent() -> None:
