@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := demo
+OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check bench picture tables samples clean
+.PHONY: help install demo test lint types check bench paper picture tables samples clean
 
 help:  ## show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -63,6 +64,9 @@ bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data D
 $(VENV)/bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@
+
+paper: $(VENV)/installed  ## run the paper's experiments (DATA=DIR OUT=DIR QUICK=1 DOWNLOAD=1 PAPER="table1 ...")
+	$(BIN)/python -m paper $(PAPER) $(if $(DATA),--data $(DATA)) --out $(OUT) $(if $(QUICK),--quick) $(if $(DOWNLOAD),--download)
 
 lint: $(VENV)/installed  ## check style
 	$(BIN)/ruff check .

@@ -1,0 +1,193 @@
+"""Label propagation: errors over the share of labels, and over k."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from nnkgraph.tasks.propagate import LAPLACIANS, Propagator, errors, sample
+from paper import data, figures
+from paper.graphs import Kind, build, fair, published
+from paper.results import Row, Table, mean, where, write_csv
+from paper.setting import NUMBERS, Setting, say
+
+SHARES = tuple(round(0.01 * one, 2) for one in range(1, 11))
+_KEYS = ("data", "print", "subset", "graph", "k", "laplacian", "share", "draws")
+_VALUES = (
+    *("rows", "edges_per_node", "seconds", "of_reached", "of_all", "unreached"),
+    "deviation",
+)
+_SUMMARY = (
+    "data",
+    "graph",
+    "k",
+    "laplacian",
+    "share",
+    "subsets",
+    "draws",
+    *_VALUES[1:],
+)
+_SIGNS = {"combinatorial": "L", "normalized": "L_sym"}
+_SKEWED = [round(2.6 * one**2) for one in range(1, 11)]
+"""Digits of each class in the paper's subsets of USPS, as in the work it cites."""
+
+
+def run(setting: Setting) -> None:
+    """Write propagation.csv, its means, and two figures."""
+    sources = _sources(setting)
+    subsets, draws = setting.repeats(10), setting.repeats(10)
+    shares = (SHARES[0], SHARES[4], SHARES[9]) if setting.quick else SHARES
+    kinds = [(kind, shares) for kind in (*published(), *fair())]
+    kinds += [(kind, SHARES[-1:]) for k in NUMBERS if k != 30 for kind in published(k)]
+    prints = {name: whole.print for name, (whole, _) in sources.items()}
+    cases = [
+        {
+            "data": name,
+            "print": prints[name],
+            "subset": subset,
+            "graph": kind.name,
+            "k": kind.k,
+            "laplacian": laplacian,
+            "share": share,
+            "draws": draws,
+        }
+        for name in sources
+        for subset in range(subsets)
+        for kind, some in kinds
+        for laplacian in LAPLACIANS
+        for share in some
+    ]
+    known = {(kind.name, kind.k): kind for kind, _ in kinds}
+
+    @lru_cache(maxsize=1)
+    def rows_of(name: str, subset: int) -> Any:
+        whole, sizes = sources[name]
+        return data.subset(whole, sizes, subset)
+
+    def compute(some: list[Row]) -> Iterable[Row]:
+        first = some[0]
+        x, y = rows_of(first["data"], first["subset"])
+        # More threads only wait for each other on graphs of a thousand nodes.
+        with threadpool_limits(limits=1):
+            return _propagate(known[first["graph"], first["k"]], x, y, some)
+
+    table = Table(setting.out / "propagation.csv", _KEYS, _VALUES)
+    rows = table.fill(cases, compute, group=("data", "subset", "graph", "k"))
+    summary = [_mean(own) for own in _alike(rows)]
+    write_csv(setting.out / "propagation_means.csv", _SUMMARY, summary)
+    names = list(sources)
+    figures.save(setting.out / "propagation.png", _over_shares(summary, names))
+    figures.save(setting.out / "propagation_k.png", _over_k(summary, names))
+
+
+def _sources(setting: Setting) -> dict[str, tuple[data.Set, list[int]]]:
+    """Return the sets that subsets are drawn from, and how many rows of each class."""
+    sources = {}
+    usps, mnist = data.named(setting, "usps"), data.named(setting, "mnist")
+    if usps is not None and np.bincount(usps.y).min() >= max(_SKEWED):
+        sources["usps_skewed"] = (usps, _SKEWED)
+    for name, whole in (("usps", usps), ("mnist", mnist)):
+        if whole is not None:
+            sources[name] = (whole, [100] * (int(whole.y.max()) + 1))
+    if not sources:
+        say("propagation: the data folder has neither usps nor mnist: made-up clusters")
+        sources["clusters"] = _clusters(setting)
+    return sources
+
+
+def _clusters(setting: Setting) -> tuple[data.Set, list[int]]:
+    """Return blurred clusters in ten dimensions, where there are no digits."""
+    draw = np.random.default_rng(0)
+    size = setting.rows(1000)
+    y = np.arange(2 * size) % 5
+    x = draw.normal(size=(5, 10))[y] + 0.8 * draw.normal(size=(len(y), 10))
+    return data.Set("clusters", x, y), [size // 5] * 5
+
+
+def _propagate(
+    kind: Kind, x: NDArray[Any], y: NDArray[np.int64], cases: list[Row]
+) -> list[Row]:
+    """Build one graph, and propagate labels on it as often as is asked for."""
+    graph, seconds = build(kind, x)
+    ready, found = Propagator(graph), []
+    everywhere = np.ones(len(y), np.bool_)
+    for case in cases:
+        tried = []
+        for draw in range(case["draws"]):
+            labels = sample(y, case["share"], seed=1000 * case["subset"] + draw)
+            answer = ready(
+                labels, int(y.max()) + 1, laplacian=case["laplacian"], solver="inverse"
+            )
+            tried.append(errors(answer, y, everywhere))
+        reached = [100 * one["of_reached"] for one in tried if one]
+        found.append(
+            {
+                "rows": len(x),
+                "edges_per_node": round(graph.edges / graph.nodes, 4),
+                "seconds": round(seconds, 4),
+                "of_reached": round(float(np.mean(reached)), 4),
+                "of_all": round(
+                    np.mean([100 * one["of_all"] for one in tried if one]), 4
+                ),
+                "unreached": np.mean([one["unreached"] for one in tried if one]),
+                "deviation": round(float(np.std(reached)), 4),
+            }
+        )
+    return found
+
+
+def _alike(rows: list[Row]) -> list[list[Row]]:
+    """Put together the rows that differ in their subset only."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(row[one] for one in _KEYS if one != "subset")
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
+
+
+def _mean(own: list[Row]) -> Row:
+    means = {one: round(mean(own, one), 4) for one in _VALUES[1:]}
+    return {**own[0], **means, "subsets": len(own)}
+
+
+def _over_shares(rows: list[Row], names: list[str]) -> Any:
+    """Draw errors over the share of labels; graphs of the paper, and mutual kNN."""
+    figure, axes = figures.panels(len(names), 2, width=5.0)
+    kinds = [*published(), fair()[0]]
+    for name, line in zip(names, axes, strict=True):
+        for panel, laplacian in zip(line, LAPLACIANS, strict=True):
+            for kind in kinds:
+                own = where(rows, data=name, graph=kind.name, k=30, laplacian=laplacian)
+                panel.plot(
+                    [100 * row["share"] for row in own],
+                    [row["of_all"] for row in own],
+                    **figures.style(kind.style),
+                )
+            text = f"{name}, {_SIGNS[laplacian]}, k = 30"
+            figures.finish(panel, text, "labels, %", "error (unreached = wrong), %")
+    figures.key_below(figure, axes[0, 0], 4)
+    return figure
+
+
+def _over_k(rows: list[Row], names: list[str]) -> Any:
+    """Draw errors over k with a tenth of the labels."""
+    figure, axes = figures.panels(len(names), 2, width=5.0)
+    for name, line in zip(names, axes, strict=True):
+        for panel, laplacian in zip(line, LAPLACIANS, strict=True):
+            for kind in published():
+                own = where(rows, data=name, graph=kind.name, laplacian=laplacian)
+                own = sorted(where(own, share=SHARES[-1]), key=lambda row: row["k"])
+                panel.plot(
+                    [row["k"] for row in own],
+                    [row["of_all"] for row in own],
+                    **figures.style(kind.style),
+                )
+            text = f"{name}, {_SIGNS[laplacian]}, 10 % labels"
+            figures.finish(panel, text, "k", "error (unreached = wrong), %")
+    figures.key_below(figure, axes[0, 0], 4)
+    return figure

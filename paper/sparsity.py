@@ -1,0 +1,90 @@
+"""Edges per node over k, on a noisy Swiss roll and on digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paper import data, figures
+from paper.graphs import Kind, build
+from paper.results import Row, Table, where
+from paper.setting import Setting
+
+_KEYS = ("data", "print", "rows", "k", "graph")
+_VALUES = ("edges", "edges_per_node", "components", "isolated", "seconds")
+_NUMBERS = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50)
+
+
+def _kinds(k: int) -> tuple[Kind, ...]:
+    """Return all graphs but AEW's, whose edges are those of kNN by definition."""
+    plain = [Kind(m, m, k) for m in ("knn", "lle", "kalofolias", "mp", "omp", "nnk")]
+    return (*plain, Kind("knn mutual", "knn", k, "mutual"))
+
+
+def run(setting: Setting) -> None:
+    """Write sparsity.csv and a figure."""
+    sets = _sets(setting)
+    numbers = _NUMBERS[1::2] if setting.quick else _NUMBERS
+    kinds = {(one.name, one.k): one for k in numbers for one in _kinds(k)}
+    cases = [
+        {"data": own.name, "print": own.print, "rows": len(own.x), "k": k, "graph": g}
+        for own in sets.values()
+        for g, k in kinds
+    ]
+
+    def compute(some: list[Row]) -> Iterable[Row]:
+        for case in some:
+            kind = kinds[case["graph"], case["k"]]
+            graph, seconds = build(kind, sets[case["data"]].x)
+            degree = np.diff(graph.adjacency.indptr)
+            yield {
+                "edges": graph.edges,
+                "edges_per_node": round(graph.edges / graph.nodes, 4),
+                "components": _components(graph.adjacency),
+                "isolated": int((degree == 0).sum()),
+                "seconds": round(seconds, 4),
+            }
+
+    rows = Table(setting.out / "sparsity.csv", _KEYS, _VALUES).fill(cases, compute)
+    figures.save(setting.out / "sparsity.png", _figure(rows, list(sets.values())))
+
+
+def _sets(setting: Setting) -> dict[str, data.Set]:
+    roll, _ = data.swiss_roll(setting.rows(5000), 0.5)
+    sets = [_plain("noisy_swiss_roll", roll)]
+    for stem in ("mnist", "usps"):
+        whole = data.named(setting, stem)
+        if whole is not None:
+            x, _ = data.subset(whole, [100] * (int(whole.y.max()) + 1), 0)
+            sets.append(_plain(f"{stem}_1000", x))
+    return {one.name: one for one in sets}
+
+
+def _plain(name: str, x: NDArray[np.float64]) -> data.Set:
+    return data.Set(name, x, np.zeros(len(x), np.int64))
+
+
+def _components(adjacency: Any) -> int:
+    from scipy.sparse.csgraph import connected_components
+
+    return int(connected_components(adjacency, directed=False)[0])
+
+
+def _figure(rows: list[Row], sets: list[data.Set]) -> Any:
+    figure, axes = figures.panels(1, len(sets), height=4.2)
+    for panel, own in zip(axes[0], sets, strict=True):
+        for kind in _kinds(0):
+            line = where(rows, data=own.name, graph=kind.name)
+            panel.plot(
+                [row["k"] for row in line],
+                [row["edges_per_node"] for row in line],
+                **figures.style(kind.style),
+            )
+        panel.set_ylim(bottom=0)
+        n, d = own.x.shape
+        figures.finish(panel, f"{own.name}, {n} x {d}", "k", "edges per node")
+    figures.key_below(figure, axes[0, 0], 4 if len(sets) == 1 else 7)
+    return figure
