@@ -102,7 +102,7 @@ def _figure(out: Path, rows: list[Row], position: NDArray[np.float64]) -> Any:
     for k, line in zip(_NUMBERS, axes, strict=True):
         for method, panel in zip(METHODS, line, strict=True):
             (row,) = where(rows, k=k, method=method)
-            places = np.load(_file(out, row))
+            places = _turned(np.load(_file(out, row)), position)
             drawn = panel.scatter(
                 *places.T, c=position, s=3, cmap="viridis", linewidths=0
             )
@@ -111,11 +111,21 @@ def _figure(out: Path, rows: list[Row], position: NDArray[np.float64]) -> Any:
             panel.set_yticks([])
             text = (
                 f"{figures.title_of(method)}, k = {k}: {row['edges_per_node']:.1f} "
-                f"edges a node\nrank correlation {row['rank_correlation_first']:.2f}"
+                f"edges a node\nrank correlation {row['rank_correlation_first']:.3f}"
             )
             panel.set_title(text, fontsize=10)
     bar = figure.colorbar(drawn, ax=axes, shrink=0.6)
     bar.set_label(_POSITION[rows[0]["data"]])
-    name = rows[0]["data"].replace("_", " ")
-    figure.suptitle(f"Eigenmaps of a {name}, {rows[0]['rows']} points", fontsize=13)
+    name = rows[0]["data"].replace("_", " ").capitalize()
+    figure.suptitle(f"{name}, {rows[0]['rows']} points: eigenmaps", fontsize=13)
     return figure
+
+
+def _turned(
+    places: NDArray[np.float32], position: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Mirror an embedding, whose signs mean nothing, so that panels look alike."""
+    middle = position - position.mean()
+    found = np.nan_to_num(places)
+    signs = [middle @ found[:, 0], (middle**2 - (middle**2).mean()) @ found[:, 1]]
+    return places * np.where(np.array(signs) < 0, -1, 1)
