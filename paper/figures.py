@@ -13,7 +13,7 @@ _STYLES = {
     "knn": ("kNN", "#0072b2", "o", "-"),
     "kstar": ("k*NN", "#009e73", "D", "-."),
     "nnk": ("NNK", "#d55e00", "s", "-"),
-    "omp": ("OMP", "#000000", "x", ":"),
+    "omp": ("OMP", "#000000", "x", ""),
     "mp": ("MP", "#e69f00", "^", "--"),
     "lle": ("LLE", "#009e73", "v", "-."),
     "kalofolias": ("Kalofolias", "#56b4e9", "P", "--"),
@@ -34,6 +34,8 @@ def style(method: str, name: str | None = None) -> dict[str, Any]:
         "markersize": 4.5,
         # Marks with a hole let equal curves below them be seen.
         "markerfacecolor": "white" if method == "mutual" else color,
+        # NNK and OMP are one graph: crosses on squares.
+        "zorder": 3 if method == "omp" else 2,
     }
 
 

@@ -59,7 +59,7 @@ def _sets(setting: Setting) -> dict[str, data.Set]:
         whole = data.named(setting, stem)
         if whole is not None:
             x, _ = data.subset(whole, [100] * (int(whole.y.max()) + 1), 0)
-            sets.append(_plain(f"{stem}_1000", x))
+            sets.append(_plain(stem, x))
     return {one.name: one for one in sets}
 
 
@@ -85,6 +85,6 @@ def _figure(rows: list[Row], sets: list[data.Set]) -> Any:
             )
         panel.set_ylim(bottom=0)
         n, d = own.x.shape
-        figures.finish(panel, f"{own.name}, {n} x {d}", "k", "edges per node")
+        figures.finish(panel, f"{own.name.replace('_', ' ')}, {n} x {d}", "k", "edges per node")
     figures.key_below(figure, axes[0, 0], 4 if len(sets) == 1 else 7)
     return figure
