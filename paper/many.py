@@ -59,6 +59,11 @@ def run(setting: Setting) -> None:
     rows = table.fill(cases, compute, group=("data", "seed"))
     lines = [_line(one, where(rows, data=one.name)) for one in known.values()]
     write_csv(setting.out / "table2_sets.csv", _SETS, lines)
+    for line in where(lines, verdict_nnk="loss"):
+        others = (f"{m} {line[f'error_{m}']:.2f}" for m in METHODS[:-1])
+        say(
+            f"NNK loses on {line['data']}: {line['error_nnk']:.2f}, {', '.join(others)}"
+        )
     fitting = where(lines, paper_rule=1)
     groups = {"all": lines, "20 to 1000 features": fitting}
     summary = [

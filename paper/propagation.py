@@ -38,30 +38,10 @@ _SKEWED = [round(2.6 * one**2) for one in range(1, 11)]
 
 
 def run(setting: Setting) -> None:
-    """Write propagation.csv, its means, and two figures."""
+    """Write propagation.csv, its means, and two figures, anew after every subset."""
     sources = _sources(setting)
-    subsets, draws = setting.repeats(10), setting.repeats(10)
-    shares = (SHARES[0], SHARES[4], SHARES[9]) if setting.quick else SHARES
-    kinds = [(kind, shares) for kind in (*published(), *fair())]
-    kinds += [(kind, SHARES[-1:]) for k in NUMBERS if k != 30 for kind in published(k)]
     prints = {name: whole.print for name, (whole, _) in sources.items()}
-    cases = [
-        {
-            "data": name,
-            "print": prints[name],
-            "subset": subset,
-            "graph": kind.name,
-            "k": kind.k,
-            "laplacian": laplacian,
-            "share": share,
-            "draws": draws,
-        }
-        for name in sources
-        for subset in range(subsets)
-        for kind, some in kinds
-        for laplacian in LAPLACIANS
-        for share in some
-    ]
+    kinds = _kinds(setting)
     known = {(kind.name, kind.k): kind for kind, _ in kinds}
 
     @lru_cache(maxsize=1)
@@ -77,12 +57,50 @@ def run(setting: Setting) -> None:
             return _propagate(known[first["graph"], first["k"]], x, y, some)
 
     table = Table(setting.out / "propagation.csv", _KEYS, _VALUES)
-    rows = table.fill(cases, compute, group=("data", "subset", "graph", "k"))
-    summary = [_mean(own) for own in _alike(rows)]
-    write_csv(setting.out / "propagation_means.csv", _SUMMARY, summary)
-    names = list(sources)
-    figures.save(setting.out / "propagation.png", _over_shares(summary, names))
-    figures.save(setting.out / "propagation_k.png", _over_k(summary, names))
+    rows: list[Row] = []
+    for subset in range(setting.repeats(10)):
+        cases = _cases(prints, subset, kinds, setting.repeats(10))
+        rows += table.fill(cases, compute, group=("data", "subset", "graph", "k"))
+        summary = [_mean(own) for own in _alike(rows)]
+        write_csv(setting.out / "propagation_means.csv", _SUMMARY, summary)
+        names = list(sources)
+        for name, over in (("propagation", "share"), ("propagation_k", "k")):
+            picture = _figure(summary, names, over)
+            figures.save(setting.out / f"{name}.png", picture)
+
+
+def _kinds(setting: Setting) -> list[tuple[Kind, tuple[float, ...]]]:
+    """Return the graphs, and for which shares of labels."""
+    shares = (SHARES[0], SHARES[4], SHARES[9]) if setting.quick else SHARES
+    others = [kind for k in NUMBERS if k != 30 for kind in published(k)]
+    return [
+        *((kind, shares) for kind in (*published(), *fair())),
+        *((kind, SHARES[-1:]) for kind in others),
+    ]
+
+
+def _cases(
+    prints: dict[str, str],
+    subset: int,
+    kinds: list[tuple[Kind, tuple[float, ...]]],
+    draws: int,
+) -> list[Row]:
+    return [
+        {
+            "data": name,
+            "print": mark,
+            "subset": subset,
+            "graph": kind.name,
+            "k": kind.k,
+            "laplacian": laplacian,
+            "share": share,
+            "draws": draws,
+        }
+        for name, mark in prints.items()
+        for kind, some in kinds
+        for laplacian in LAPLACIANS
+        for share in some
+    ]
 
 
 def _sources(setting: Setting) -> dict[str, tuple[data.Set, list[int]]]:
@@ -155,39 +173,28 @@ def _mean(own: list[Row]) -> Row:
     return {**own[0], **means, "subsets": len(own)}
 
 
-def _over_shares(rows: list[Row], names: list[str]) -> Any:
-    """Draw errors over the share of labels; graphs of the paper, and mutual kNN."""
+def _figure(rows: list[Row], names: list[str], over: str) -> Any:
+    """Draw errors over the share of labels with k = 30, or over k with a tenth.
+
+    These are the paper's graphs, and mutual kNN beside them.
+    """
+    shares = over == "share"
+    kinds = [*published(), *fair()[:1]] if shares else published()
+    fixed: Row = {"k": 30} if shares else {"share": SHARES[-1]}
     figure, axes = figures.panels(len(names), 2, width=5.0)
-    kinds = [*published(), fair()[0]]
     for name, line in zip(names, axes, strict=True):
         for panel, laplacian in zip(line, LAPLACIANS, strict=True):
             for kind in kinds:
-                own = where(rows, data=name, graph=kind.name, k=30, laplacian=laplacian)
-                panel.plot(
-                    [100 * row["share"] for row in own],
-                    [row["of_all"] for row in own],
-                    **figures.style(kind.style),
-                )
-            text = f"{name}, {_SIGNS[laplacian]}, k = 30"
-            figures.finish(panel, text, "labels, %", "error (unreached = wrong), %")
-    figures.key_below(figure, axes[0, 0], 4)
-    return figure
-
-
-def _over_k(rows: list[Row], names: list[str]) -> Any:
-    """Draw errors over k with a tenth of the labels."""
-    figure, axes = figures.panels(len(names), 2, width=5.0)
-    for name, line in zip(names, axes, strict=True):
-        for panel, laplacian in zip(line, LAPLACIANS, strict=True):
-            for kind in published():
                 own = where(rows, data=name, graph=kind.name, laplacian=laplacian)
-                own = sorted(where(own, share=SHARES[-1]), key=lambda row: row["k"])
+                own = sorted(where(own, **fixed), key=lambda row: row[over])
                 panel.plot(
-                    [row["k"] for row in own],
+                    [row[over] * (100 if shares else 1) for row in own],
                     [row["of_all"] for row in own],
                     **figures.style(kind.style),
                 )
-            text = f"{name}, {_SIGNS[laplacian]}, 10 % labels"
-            figures.finish(panel, text, "k", "error (unreached = wrong), %")
+            text = f"{name.replace('_', ' ')}, {_SIGNS[laplacian]}, "
+            text += "k = 30" if shares else "10 % labels"
+            below = "labels, %" if shares else "k"
+            figures.finish(panel, text, below, "error (unreached = wrong), %")
     figures.key_below(figure, axes[0, 0], 4)
     return figure

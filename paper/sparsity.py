@@ -85,6 +85,8 @@ def _figure(rows: list[Row], sets: list[data.Set]) -> Any:
             )
         panel.set_ylim(bottom=0)
         n, d = own.x.shape
-        figures.finish(panel, f"{own.name.replace('_', ' ')}, {n} x {d}", "k", "edges per node")
+        figures.finish(
+            panel, f"{own.name.replace('_', ' ')}, {n} x {d}", "k", "edges per node"
+        )
     figures.key_below(figure, axes[0, 0], 4 if len(sets) == 1 else 7)
     return figure
