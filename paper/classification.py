@@ -26,21 +26,14 @@ _TABLE = (
 
 
 def run(setting: Setting) -> None:
-    """Write table1.csv, sigma.csv, what they are made of, and a figure."""
+    """Write sigma.csv, and table1.csv with a figure anew after every repetition."""
     sets = [data.load(setting, one) for one in data.names(setting)]
     sets = [one for one in sets if one.split is not None and len(one.x) <= LARGEST]
     if not sets:
         say("table1: no set of the data folder has a split: nothing to do")
         return
+    _sigma(setting, sets)
     table = Table(setting.out / "classification.csv", _KEYS, _VALUES)
-    seeds = range(setting.repeats(10))
-    cases = [
-        {"data": s.name, "print": s.print, "seed": seed, "k": k, "method": m}
-        for s in sets
-        for seed in seeds
-        for k in NUMBERS
-        for m in METHODS
-    ]
     known = {one.name: one for one in sets}
 
     def compute(some: list[Row]) -> Iterable[Row]:
@@ -51,13 +44,21 @@ def run(setting: Setting) -> None:
                 f"cv_error_{one[which]:g}": one["error"] for one in line["tried"]
             }
 
-    rows = table.fill(cases, compute, group=("data", "seed", "k"))
-    lines = [
-        _line(s, where(rows, data=s.name, method=m)) for s in sets for m in METHODS
-    ]
-    write_csv(setting.out / "table1.csv", _TABLE, lines)
-    figures.save(setting.out / "ablation.png", _figure(rows, [s.name for s in sets]))
-    _sigma(setting, sets)
+    rows: list[Row] = []
+    for seed in range(setting.repeats(10)):
+        cases = [
+            {"data": s.name, "print": s.print, "seed": seed, "k": k, "method": m}
+            for s in sets
+            for k in NUMBERS
+            for m in METHODS
+        ]
+        rows += table.fill(cases, compute, group=("data", "k"))
+        lines = [
+            _line(s, where(rows, data=s.name, method=m)) for s in sets for m in METHODS
+        ]
+        write_csv(setting.out / "table1.csv", _TABLE, lines)
+        picture = _figure(rows, [s.name for s in sets])
+        figures.save(setting.out / "ablation.png", picture)
 
 
 def chosen(rows: list[Row]) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Set:
     y: NDArray[np.int64]
     split: NDArray[np.int64] | None = None
 
-    @property
+    @cached_property
     def print(self) -> str:
         """Tell apart sets of one name, whose results must not be mixed."""
         digest = hashlib.sha256(np.ascontiguousarray(self.x).data)

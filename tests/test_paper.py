@@ -217,7 +217,7 @@ def test_a_graph_as_sparse_as_nnk_has_nearly_its_edges():
 
 
 def test_eigenmaps_unroll_and_are_kept(setting, monkeypatch):
-    setting = replace(setting, scale=0.3)
+    setting = replace(setting, scale=0.5)
     eigenmaps.run(setting)
     rows = read(setting.out / "eigenmaps.csv")
     assert len(rows) == 2 * 3 * 3
