@@ -11,7 +11,7 @@ from nnkgraph.tasks.classify import classify
 from paper import data, figures, published
 from paper.local import METHODS, VALUES, tested
 from paper.results import Row, Table, mean, where, write_csv
-from paper.setting import GRID, NUMBERS, Setting, say
+from paper.setting import GRID, Setting, say
 
 LARGEST = 20_000
 """Larger sets, as MNIST, are left out."""
@@ -49,7 +49,7 @@ def run(setting: Setting) -> None:
         cases = [
             {"data": s.name, "print": s.print, "seed": seed, "k": k, "method": m}
             for s in sets
-            for k in NUMBERS
+            for k in setting.numbers
             for m in METHODS
         ]
         rows += table.fill(cases, compute, group=("data", "k"))
@@ -143,18 +143,19 @@ def _sigma(setting: Setting, sets: list[data.Set]) -> None:
 def _figure(rows: list[Row], names: list[str]) -> Any:
     """Draw the paper's ablation: errors over sigma or L/C, and over k."""
     figure, axes = figures.panels(2, len(names))
+    numbers = sorted({row["k"] for row in rows})
     for at, name in enumerate(names):
         for method in METHODS:
             own = where(rows, data=name, method=method)
-            least = where(own, k=NUMBERS[0])
+            least = where(own, k=numbers[0])
             tried = [100 * mean(least, column) for column in _TRIED]
             axes[0, at].plot(GRID, tried, **figures.style(method))
-            test = [100 * mean(where(own, k=k), "error") for k in NUMBERS]
-            axes[1, at].plot(NUMBERS, test, **figures.style(method))
+            test = [100 * mean(where(own, k=k), "error") for k in numbers]
+            axes[1, at].plot(numbers, test, **figures.style(method))
         axes[0, at].set_xscale("log")
         axes[0, at].set_xticks(GRID, [f"{one:g}" for one in GRID])
         axes[0, at].minorticks_off()
-        text = f"{name}, k = {NUMBERS[0]}"
+        text = f"{name}, k = {numbers[0]}"
         figures.finish(axes[0, at], text, "sigma or L/C", "error on the folds, %")
         text = f"{name}, sigma or L/C from the folds"
         figures.finish(axes[1, at], text, "k", "test error, %")

@@ -72,7 +72,7 @@ def run(setting: Setting) -> None:
 def _kinds(setting: Setting) -> list[tuple[Kind, tuple[float, ...]]]:
     """Return the graphs, and for which shares of labels."""
     shares = (SHARES[0], SHARES[4], SHARES[9]) if setting.quick else SHARES
-    others = [kind for k in NUMBERS if k != 30 for kind in published(k)]
+    others = [kind for k in setting.numbers if k != 30 for kind in published(k)]
     return [
         *((kind, shares) for kind in (*published(), *fair())),
         *((kind, SHARES[-1:]) for kind in others),
@@ -174,10 +174,7 @@ def _mean(own: list[Row]) -> Row:
 
 
 def _figure(rows: list[Row], names: list[str], over: str) -> Any:
-    """Draw errors over the share of labels with k = 30, or over k with a tenth.
-
-    These are the paper's graphs, and mutual kNN beside them.
-    """
+    """Draw errors over the share of labels with k = 30, or over k with a tenth."""
     shares = over == "share"
     kinds = [*published(), *fair()[:1]] if shares else published()
     fixed: Row = {"k": 30} if shares else {"share": SHARES[-1]}
@@ -195,6 +192,7 @@ def _figure(rows: list[Row], names: list[str], over: str) -> Any:
             text = f"{name.replace('_', ' ')}, {_SIGNS[laplacian]}, "
             text += "k = 30" if shares else "10 % labels"
             below = "labels, %" if shares else "k"
+            panel.set_xticks([100 * one for one in SHARES[1::2]] if shares else NUMBERS)
             figures.finish(panel, text, below, "error (unreached = wrong), %")
     figures.key_below(figure, axes[0, 0], 4)
     return figure

@@ -14,7 +14,6 @@ GRID = (0.1, 0.5, 1.0, 5.0, 10.0)
 """Values of sigma and of L/C that cross-validation chooses from."""
 
 NUMBERS = (10, 20, 30, 40, 50)
-"""Values of k."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,11 @@ class Setting:
     def rows(self, full: int) -> int:
         """Return how many synthetic rows there are where the paper has so many."""
         return round(full * self.scale * (0.4 if self.quick else 1.0))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return the values of k."""
+        return NUMBERS[::2] if self.quick else NUMBERS
 
     def repeats(self, full: int) -> int:
         """Return how often something random is done that the paper does so often."""

@@ -25,7 +25,7 @@ from paper import (
     sparsity,
 )
 from paper.results import Table
-from paper.setting import GRID, NUMBERS, Setting
+from paper.setting import GRID, Setting
 
 ROOT = Path(__file__).parent.parent
 
@@ -105,7 +105,7 @@ def test_table_1_is_the_choice_over_all_parameters_at_once(setting):
         classify(
             *(own.x, own.y),
             split=own.split,
-            k=NUMBERS,
+            k=setting.numbers,
             sigma=GRID,
             lc=GRID,
             scale="standard",
