@@ -60,7 +60,10 @@ def as_float(array: NDArray[Any]) -> FloatArray:
     target = np.dtype(np.float32 if small else np.float64)
     if array.dtype == target and array.dtype.isnative and array.flags.c_contiguous:
         return array
-    return np.ascontiguousarray(array, dtype=target)
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # infinity is refused later, with its place
+        return np.ascontiguousarray(array, dtype=target)
 
 
 def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:

@@ -19,6 +19,8 @@ _NOTHING = {"", "na", "n/a", "nan", "null", "none", "?"}
 """Texts that stand for no label, in small letters."""
 
 _SHOWN = 5
+_MOST_DIGITS = 4000
+"""Longer numbers are ordered as text: Python refuses to make integers of them."""
 
 
 @dataclass(frozen=True)
@@ -126,19 +128,21 @@ def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
     """Return the labels as text, and which texts there are."""
     kind = array.dtype.kind
     if kind == "f":
-        there = ~np.isnan(array)
-        if not (np.isfinite(array[there]) & (array[there] % 1 == 0)).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = array.astype(np.float64, copy=False)
+        odd = values[
+            ~np.isnan(values) & (np.isinf(values) | (values != np.trunc(values)))
+        ]
+        if odd.size:
             raise InputError(
                 f"{name}: labels are whole numbers or text, not measurements such as "
-                f"{array[there][array[there] % 1 != 0][:1]}"
+                f"{odd[:1]}"
             )
-        texts = ["" if np.isnan(one) else str(int(one)) for one in array.tolist()]
+        texts = ["" if np.isnan(one) else str(int(one)) for one in values.tolist()]
     elif kind in "biu":
         texts = [str(int(one)) for one in array.tolist()]
-    elif kind == "S":
-        texts = [one.decode("utf-8", "replace").strip() for one in array.tolist()]
-    elif kind in "UT":
-        texts = [one.strip() for one in array.tolist()]
+    elif kind in "SUT":
+        texts = [one.strip() for one in as_texts(array)]
     else:
         raise InputError(
             f"{name}: labels have dtype {array.dtype}; whole numbers or text are needed"
@@ -146,8 +150,16 @@ def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
     return texts, set(texts)
 
 
+def as_texts(array: NDArray[Any]) -> list[str]:
+    """Return an array of text, or of bytes that stand for text, as a list."""
+    return [
+        one.decode("utf-8", "replace") if isinstance(one, bytes) else one
+        for one in array.tolist()
+    ]
+
+
 def _is_whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    return len(text) <= _MOST_DIGITS and text.removeprefix("-").isdecimal()
 
 
 def _means_nothing(kinds: set[str]) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Edges = tuple[list[int], list[int], list[float]]
 
 _BLOCK = 1 << 16
+_LONELY, _LONELY_SHARE = 4_000_000, 100
+"""So many nodes need no edges; beyond that, so many to an edge are believed."""
 
 
 def from_edges(
@@ -49,7 +51,7 @@ def from_edges(
         For nodes that do not exist, loops, repeated edges, and weights that are zero
         or not finite.
     """
-    check_nodes(n, name)
+    check_nodes(n, name, len(weights))
 
     def refuse(bad: NDArray[np.bool_], what: str) -> None:
         if bad.any():
@@ -130,7 +132,10 @@ def _sparse_parts(
             rows, cols = cols, rows
     if not len(rows) == len(cols) == len(data):
         raise InputError(f"{name}: the parts of the sparse matrix differ in length")
-    return n, rows, cols, data.astype(np.float64)
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # infinity is refused later, with its place
+        return n, rows, cols, data.astype(np.float64)
 
 
 def is_symmetric(a: csr_array) -> bool:
@@ -157,11 +162,20 @@ def edge_blocks(graph: Graph) -> Iterator[Edges]:
             yield rows.tolist(), cols.tolist(), weights.tolist()
 
 
-def check_nodes(n: int, name: str) -> None:
-    """Refuse a number of nodes that is none, or that no memory can hold."""
+def check_nodes(n: int, name: str, edges: int | None = None) -> None:
+    """Refuse a number of nodes that is none, or that no memory can hold.
+
+    Nodes without edges cost nothing in some files: where the number of edges is known,
+    there may not be many more nodes.
+    """
     if n < 1:
         raise InputError(f"{name}: the graph has no nodes")
     check_fits(16 * n, name, f"a graph of {n:,} nodes")
+    if edges is not None and n > max(_LONELY, _LONELY_SHARE * edges):
+        raise InputError(
+            f"{name}: {n:,} nodes and {edges:,} edges; that so few have any is not "
+            "believed: leave out nodes without edges"
+        )
 
 
 def _compressed(

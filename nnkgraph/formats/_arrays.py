@@ -14,7 +14,7 @@ from numpy.lib import format as npy_format
 from nnkgraph.errors import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from nnkgraph.data import FloatArray, IndexArray
 
@@ -22,6 +22,9 @@ REAL = "biuf"
 """The kinds of dtype that are real numbers."""
 
 _INT32_END = 2**31 - 1
+_MOST_EXTENTS = 32
+_MOST_WITHOUT = 1 << 20
+_LAST_CHARACTER = 0x10FFFF
 
 # What NumPy's parser raises for headers that are not what it wrote.
 _DAMAGE = (
@@ -70,8 +73,9 @@ def read_header(stream: BinaryIO, name: str) -> Header:
     """
     try:
         with warnings.catch_warnings():
-            # Files of Python 2 need a second look, which is nobody's concern.
-            warnings.simplefilter("ignore", UserWarning)
+            # Files of Python 2 need a second look, and old names of dtypes are
+            # going away: both are nobody's concern.
+            warnings.simplefilter("ignore")
             shape, fortran, dtype = _parse(stream, name)
     except _DAMAGE as error:
         first = str(error).partition("\n")[0].rstrip(".")
@@ -80,7 +84,10 @@ def read_header(stream: BinaryIO, name: str) -> Header:
         ) from error
     if any(extent < 0 for extent in shape):
         raise InputError(f"{name}: the npy header claims the impossible shape {shape}")
-    if math.prod(shape) * dtype.itemsize >= 2**63:
+    # Extents of zero, and text without characters, must not hide all the others.
+    claimed = math.prod(max(1, extent) for extent in shape) * max(1, dtype.itemsize)
+    without = 0 if dtype.itemsize else math.prod(shape)
+    if claimed >= 2**63 or without > _MOST_WITHOUT or len(shape) > _MOST_EXTENTS:
         raise InputError(f"{name}: the npy header claims more bytes than there can be")
     if dtype.hasobject:
         raise InputError(
@@ -108,6 +115,16 @@ def check_real(dtype: np.dtype[Any], name: str) -> None:
         )
 
 
+def check_text(values: NDArray[Any], name: str) -> None:
+    """Refuse numbers that are no characters: Python would make broken text of them."""
+    if values.dtype.kind != "U" or not values.size:
+        return
+    native = values.dtype.newbyteorder("=")
+    codes = np.ascontiguousarray(values, native).reshape(-1).view(np.uint32)
+    if codes.max() > _LAST_CHARACTER:
+        raise InputError(f"{name}: holds text with characters that do not exist")
+
+
 def as_neighbors(array: ArrayLike, name: str) -> IndexArray:
     """Return a 2-D array of whole numbers as indices."""
     values = np.asarray(array)
@@ -121,7 +138,8 @@ def as_neighbors(array: ArrayLike, name: str) -> IndexArray:
             f"{name}: the neighbors have dtype {values.dtype}, not integer"
         )
     if values.dtype.kind == "f":
-        whole = np.isfinite(values) & (np.abs(values) < 2**53)
+        with np.errstate(over="ignore"):  # 2**53 is infinity for short ones
+            whole = np.isfinite(values) & (np.abs(values) < 2**53)
         if not (whole.all() and (values == np.trunc(values)).all()):
             raise InputError(f"{name}: the neighbors are not whole numbers")
     wanted = np.int32 if values.dtype == np.int32 else np.int64
@@ -136,7 +154,8 @@ def as_distances(array: ArrayLike, neighbors: IndexArray, name: str) -> FloatArr
         raise InputError(
             f"{name}: distances have shape {values.shape}, neighbors {neighbors.shape}"
         )
-    return np.ascontiguousarray(values, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def index_dtype(*largest: int) -> type[np.int32 | np.int64]:

@@ -20,6 +20,7 @@ from nnkgraph.formats._table import (
     split_fields,
 )
 from nnkgraph.formats._text import open_text
+from nnkgraph.labels import as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Feat
             f"{name}: values are one number per row, but the shape is {found.shape}"
         )
     if found.dtype.kind in "US":
-        texts = [str(one).strip().lower() for one in found.astype(np.str_).tolist()]
+        texts = [one.strip().lower() for one in as_texts(found)]
         strange = [one for one in texts if one not in MISSING | {"nan"}]
         strange = [one for one in strange if not NUMBER.fullmatch(one)]
         if strange:

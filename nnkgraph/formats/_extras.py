@@ -35,7 +35,10 @@ def checked(
     if errors is not None:
         if errors.shape != (n,) or errors.dtype.kind not in "iuf":
             raise InputError(f"{name}: 'errors' is not one number per node")
-        errors = errors.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = errors.astype(np.float64, copy=False)
+        if not np.isfinite(errors).all():
+            raise InputError(f"{name}: 'errors' has values that are no finite number")
     if candidates is not None:
         good = candidates.ndim == 2 and candidates.dtype.kind in "iu"
         if not good or len(candidates) != n:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from nnkgraph.formats._format import Extras
 
 _CHUNK = 1 << 20
+_ENCODING = re.compile(
+    r"utf-?(8|16)([bl]e)?|us-ascii|ascii|iso-?8859-?\d+|latin-?\d|(windows|cp)-?125\d",
+    re.IGNORECASE,
+)
 
 
 def parse(stream: BinaryIO, name: str, extras: Extras) -> Graph:
@@ -30,7 +35,7 @@ def parse(stream: BinaryIO, name: str, extras: Extras) -> Graph:
         while chunk := stream.read(_CHUNK):
             reader.parser.Parse(chunk, False)
         reader.parser.Parse(b"", True)
-    except (expat.ExpatError, LookupError) as error:
+    except (expat.ExpatError, LookupError, ValueError) as error:
         raise InputError(f"{name}: not well-formed XML: {error}") from error
     return reader.graph(extras)
 
@@ -45,6 +50,7 @@ class _Reader:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
+        self.parser.XmlDeclHandler = self._declare
         # Entities can name other files and grow without bound.
         self.parser.StartDoctypeDeclHandler = self._refuse
         self.parser.EntityDeclHandler = self._refuse
@@ -62,6 +68,11 @@ class _Reader:
 
     def _refuse(self, *_: object) -> None:
         raise self._error("document type and entity declarations are refused")
+
+    def _declare(self, _version: str, encoding: str | None, _alone: int) -> None:
+        # Python would offer all of its codecs, some of which are no encodings.
+        if encoding is not None and not _ENCODING.fullmatch(encoding):
+            raise self._error(f"the encoding '{show(encoding)}' is none of XML files")
 
     def _error(self, what: str) -> InputError:
         line = self.parser.CurrentLineNumber

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nnkgraph.errors import InputError
+from nnkgraph.formats._h5heap import check_texts
 from nnkgraph.formats._source import expect, show, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import h5py
+    from numpy.typing import NDArray
 
     from nnkgraph.formats._source import Source
 
 _MOST_LINKS = 32
+_PACKED_LIMIT = 1040
+"""No deflated byte can stand for more bytes than this."""
+
+_NOTHING = 1 << 24
+"""So many bytes may be claimed and never have been written."""
+
 _LISTED = 12
 
 
@@ -102,6 +113,7 @@ def check_dataset(dataset: h5py.Dataset, name: str) -> None:
             f"{what} keeps its values in other files, which are not opened; copy the "
             "values into the file"
         )
+    _check_stored(dataset, what)
     plist = dataset.id.get_create_plist()
     for number in range(plist.get_nfilters()):
         code, _, _, title = plist.get_filter(number)
@@ -111,6 +123,31 @@ def check_dataset(dataset: h5py.Dataset, name: str) -> None:
                 f"{what} needs the filter {title} (number {code}), which is not "
                 "installed; try the package hdf5plugin, or h5repack -f NONE"
             )
+
+
+def _check_stored(dataset: h5py.Dataset, what: str) -> None:
+    """Refuse a dataset, or one chunk of it, that cannot be what the file holds.
+
+    Values that were never written cost nothing in the file, however many they are.
+    """
+    stored = dataset.id.get_storage_size()
+    chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    claimed = max(int(dataset.nbytes), chunk)
+    if claimed > _NOTHING + _PACKED_LIMIT * stored:
+        raise InputError(
+            f"{what} claims {claimed:,} bytes, more than its {stored:,} stored bytes "
+            "can hold"
+        )
+
+
+def read_texts(dataset: h5py.Dataset, source: Source) -> NDArray[Any]:
+    """Read a dataset of text, once what the library trusts has been checked."""
+    import h5py
+
+    check_dataset(dataset, source.name)
+    if h5py.check_string_dtype(dataset.dtype).length is None:
+        check_texts(dataset, source.open(), source.name)
+    return np.asarray(dataset.asstr()[()], object)
 
 
 def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:

@@ -127,6 +127,8 @@ def split_fields(line: str, delimiter: str | None) -> list[str]:
         return [field.strip('"') for field in line.split()]
     if '"' not in line:
         return line.split(delimiter)
+    # A field may be as long as its line, whatever Python's limit was meant for.
+    csv.field_size_limit(max(csv.field_size_limit(), len(line)))
     return next(csv.reader([line], delimiter=delimiter), [])
 
 

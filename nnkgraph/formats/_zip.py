@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 import zipfile
 import zlib
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._arrays import Header, read_header
+from nnkgraph.formats._arrays import Header, check_text, read_header
 from nnkgraph.formats._memory import check_fits
 from nnkgraph.formats._source import expect, show
 
@@ -35,6 +36,7 @@ class Archive:
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.name = name
         self._taken = 0
+        self._size = stream.seek(0, os.SEEK_END)
         self._zip = zipfile.ZipFile(stream)
         self._members: dict[str, zipfile.ZipInfo] = {}
         for info in self._zip.infolist():
@@ -71,6 +73,7 @@ class Archive:
         values: NDArray[Any] = flat.view(header.dtype).reshape(
             header.shape, order=header.order
         )
+        check_text(values, f"{self.name}: {what}")
         return values
 
     def text(self, key: str) -> str:
@@ -100,6 +103,8 @@ class Archive:
         info, name = self._members[key], f"{self.name}: member {show(key)!r}"
         if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise InputError(f"{name}: compressed in a way that NumPy never uses")
+        if info.compress_size > self._size:
+            raise InputError(f"{name}: claims more bytes than the archive has")
         factor = _DEFLATE_LIMIT if info.compress_type else 1
         if info.file_size > info.compress_size * factor:
             raise InputError(

@@ -14,7 +14,14 @@ from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, check_rea
 from nnkgraph.formats._columns import pick_column
 from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Format
-from nnkgraph.formats._h5 import check_dataset, contents, datasets, find, open_h5
+from nnkgraph.formats._h5 import (
+    check_dataset,
+    contents,
+    datasets,
+    find,
+    open_h5,
+    read_texts,
+)
 from nnkgraph.formats._memory import check_fits
 from nnkgraph.formats._source import show
 
@@ -42,7 +49,7 @@ class H5(Format):
         with open_h5(source) as file:
             dataset = find(file, source.item or _pick(file, source), source.name)
             x = _read(dataset, source.name)
-            ids = _ids(dataset, source.name) if x.ndim == 2 else None
+            ids = _ids(dataset, source) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(
@@ -68,10 +75,9 @@ class H5(Format):
             if h5py.check_string_dtype(dataset.dtype) is None:
                 values = _read(dataset, source.name)
             else:
-                check_dataset(dataset, source.name)
-                texts = dataset.asstr()[()]
+                texts = read_texts(dataset, source)
                 values = np.array(texts.ravel().tolist(), np.str_).reshape(texts.shape)
-            return values, _ids(dataset, source.name)
+            return values, _ids(dataset, source)
 
     def read_candidates(
         self, source: Source, /
@@ -135,7 +141,7 @@ def _read(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
     return values
 
 
-def _ids(dataset: h5py.Dataset, name: str) -> list[str] | None:
+def _ids(dataset: h5py.Dataset, source: Source) -> list[str] | None:
     """Return the row names that stand beside a matrix."""
     import h5py
 
@@ -143,11 +149,10 @@ def _ids(dataset: h5py.Dataset, name: str) -> list[str] | None:
     link = dataset.parent.get("ids", getlink=True)
     if not isinstance(link, h5py.HardLink):
         return None
-    ids = find(dataset.file, path, name)
+    ids = find(dataset.file, path, source.name)
     if h5py.check_string_dtype(ids.dtype) is None or ids.shape != dataset.shape[:1]:
         return None
-    check_dataset(ids, name)
-    return [str(one) for one in ids.asstr()[()]]
+    return [str(one) for one in read_texts(ids, source)]
 
 
 plugin: type[Format] = H5

@@ -11,7 +11,12 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
-from nnkgraph.formats._arrays import as_neighbors, check_real, read_header
+from nnkgraph.formats._arrays import (
+    as_neighbors,
+    check_real,
+    check_text,
+    read_header,
+)
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._source import expect
 
@@ -43,7 +48,9 @@ class Npy(Format):
     ) -> tuple[NDArray[Any], None]:
         """Read a bare array of labels: numbers or text."""
         del options
-        return np.array(_map(source, text=True)), None
+        values = np.array(_map(source, text=True))
+        check_text(values, source.name)
+        return values, None
 
     def read_candidates(
         self, source: Source, /
