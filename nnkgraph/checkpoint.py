@@ -226,7 +226,7 @@ def _check(path: Path, facts: dict[str, Any]) -> None:
         return
     try:
         known = json.loads(path.read_text())
-    except ValueError:
+    except (ValueError, RecursionError):
         known = None
     if not isinstance(known, dict):
         raise InputError(f"{path}: is damaged; remove the directory to begin anew")

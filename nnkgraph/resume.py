@@ -20,12 +20,18 @@ from nnkgraph.search.precomputed import Precomputed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nnkgraph.checkpoint import Checkpoint
+    from nnkgraph.checkpoint import Block, Checkpoint
     from nnkgraph.data import Features
     from nnkgraph.prepare import Plan
 
 _WHOLE = "candidates"
-_ABOUT = ("backend", "exact", "threads", "recall", "notes")
+_ABOUT: dict[str, Any] = {
+    "backend": str,
+    "exact": bool,
+    "threads": int,
+    "recall": float | int | None,
+    "notes": list,
+}
 """What is known about candidates besides their arrays."""
 
 
@@ -74,6 +80,28 @@ def _search_fact(plan: Plan) -> str:
     return f"precomputed, sha256 {hashlib.sha256(values.data).hexdigest()}"
 
 
+def _candidates(block: Block, n: int) -> Candidates | None:
+    """Return the candidates of a block, or None where they are damaged.
+
+    Compiled code takes row numbers without looking, so they are looked at here.
+    """
+    index: Any
+    distance: Any
+    index, distance = block.arrays
+    try:
+        about: Any = json.loads(block.about)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(about, dict) or about.keys() != set(_ABOUT):
+        return None
+    if not all(isinstance(about[name], kind) for name, kind in _ABOUT.items()):
+        return None
+    if index.size and not (index.min() >= -1 and index.max() < n):
+        return None
+    about["notes"] = tuple(map(str, about["notes"]))
+    return replace(Candidates(index, distance), **about)
+
+
 def found_once(
     checkpoint: Checkpoint | None, n: int, k: int, search: Callable[[], Candidates]
 ) -> Candidates:
@@ -82,11 +110,14 @@ def found_once(
         return search()
     like: list[Any] = [np.empty((0, k), index_dtype(n)), np.empty((0, k))]
     block = checkpoint.load(_WHOLE, 0, n, like)
+    kept = None if block is None else _candidates(block, n)
+    if kept is not None:
+        return kept
     if block is not None:
-        index, distance = block.arrays
-        about: dict[str, Any] = json.loads(block.about)
-        about["notes"] = tuple(about["notes"])
-        return replace(Candidates(index, distance), **about)  # type: ignore[arg-type]
+        checkpoint.warnings.append(
+            f"{checkpoint.folder}: the candidates kept there are none; they were "
+            "searched again"
+        )
     found = search()
     about = {name: getattr(found, name) for name in _ABOUT}
     if found.index.shape == (n, k):
