@@ -1,0 +1,217 @@
+"""What the fuzzer found, each in as few bytes as it takes."""
+
+import io
+import json
+import struct
+import warnings
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+
+from nnkgraph import formats
+from nnkgraph.checkpoint import Checkpoint, open_checkpoint
+from nnkgraph.data import Candidates
+from nnkgraph.errors import InputError
+from nnkgraph.resume import found_once
+
+
+def header(kind, shape):
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def npz(**members):
+    stream = io.BytesIO()
+    np.savez(stream, **members)
+    return stream.getvalue()
+
+
+def refused(path, data, match, read):
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=match):
+        read(path)
+
+
+def test_old_names_of_dtypes_are_read_without_a_warning(tmp_path):
+    data = header("|a1", "(2,)") + b"ab"
+    (tmp_path / "y.npy").write_bytes(data)
+    assert formats.read_labels(tmp_path / "y.npy").classes == ("a", "b")
+
+
+@pytest.mark.parametrize("read", [formats.read_labels, formats.read_values])
+def test_numbers_that_are_no_characters_are_refused(tmp_path, read):
+    bad = struct.pack("<2I", 0x110000, 0x41)
+    data = header("<U2", "(1,)") + bad
+    refused(tmp_path / "y.npy", data, "characters that do not exist", read)
+    with zipfile.ZipFile(tmp_path / "y.npz", "w") as archive:
+        archive.writestr("y.npy", data)
+    data = (tmp_path / "y.npz").read_bytes()
+    refused(tmp_path / "y.npz", data, "characters that do not exist", read)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        ("|S0", "(1000000000000000,)"),
+        ("<f8", "(0, 1000000000000000000000000000000)"),
+        ("<f8", f"({'0, ' * 70})"),
+    ],
+)
+def test_headers_that_claim_nothing_of_everything_are_refused(tmp_path, kind, shape):
+    data = header(kind, shape)
+    refused(tmp_path / "y.npy", data, "claims more", formats.read_labels)
+
+
+def test_bytes_that_are_no_ascii_are_no_numbers(tmp_path):
+    data = header("|S1", "(2,)") + b"1\xff"
+    refused(tmp_path / "y.npy", data, "is no number", formats.read_values)
+
+
+def test_whole_numbers_of_any_length_are_labels(tmp_path):
+    (tmp_path / "y.txt").write_text(f"1\n{'9' * 5000}\n2\n")
+    assert len(formats.read_labels(tmp_path / "y.txt").classes) == 3
+
+
+@pytest.mark.parametrize("value", ["inf", "1e4900"])
+def test_labels_beyond_all_numbers_are_refused_without_a_warning(tmp_path, value):
+    stream = io.BytesIO()
+    np.save(stream, np.array([np.longdouble(1), np.longdouble(value)]))
+    data = stream.getvalue()
+    refused(tmp_path / "y.npy", data, "whole numbers or text", formats.read_labels)
+
+
+def test_long_doubles_beyond_float64_are_refused_without_a_warning(tmp_path):
+    stream = io.BytesIO()
+    np.save(stream, np.full((2, 2), np.longdouble("1e4900")))
+    refused(tmp_path / "x.npy", stream.getvalue(), "infinity", formats.read_features)
+
+
+def test_short_floats_are_neighbors_without_a_warning(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((3, 2), np.float16))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index, _ = formats.read_candidates(tmp_path / "x.npy")
+    assert (index == 1).all()
+
+
+def test_quoted_fields_may_be_long(tmp_path):
+    (tmp_path / "y.csv").write_text(f'id,label\n"{"a" * 140_000}",x\n"b",y\n')
+    labels = formats.read_labels(tmp_path / "y.csv::label", id_column="id")
+    assert labels.classes == ("x", "y")
+
+
+@pytest.mark.parametrize("codec", ["utf-7", "punycode", "unicode_escape", "rot13"])
+def test_codecs_that_are_no_encodings_of_xml_are_refused(tmp_path, codec):
+    text = f'<?xml version="1.0" encoding="{codec}"?>\n<graphml>\\x</graphml>'
+    read = formats.read_graph
+    refused(tmp_path / "g.graphml", text.encode(), "the encoding", read)
+
+
+@pytest.mark.parametrize("codec", ["UTF-8", "ISO-8859-1", "windows-1252"])
+def test_encodings_of_xml_are_read(tmp_path, codec):
+    text = f'<?xml version="1.0" encoding="{codec}"?>\n<graphml><graph>'
+    text += (
+        '<node id="é"/><node id="b"/><edge source="é" target="b"/></graph></graphml>'
+    )
+    (tmp_path / "g.graphml").write_bytes(text.encode(codec))
+    assert formats.read_graph(tmp_path / "g.graphml").ids == ("é", "b")
+
+
+def test_members_that_claim_more_than_the_archive_are_refused(tmp_path):
+    content = bytearray(npz(x=np.ones((3, 2))))
+    at = content.find(b"PK\x01\x02")
+    for place in (20, 24):
+        content[at + place : at + place + 4] = struct.pack("<I", 2**31)
+    data = bytes(content)
+    refused(tmp_path / "x.npz", data, "claims more bytes", formats.read_features)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_errors_of_graphs_are_finite(tmp_path, value):
+    parts = {"format": b"csr", "shape": [1, 1], "data": [], "indices": [0][:0]}
+    parts |= {"indptr": [0, 0], "errors": [value]}
+    members = {k: np.asarray(v) for k, v in parts.items()}
+    members["indices"] = members["indices"].astype(np.int32)
+    data = npz(**members)
+    refused(tmp_path / "g.npz", data, "no finite number", formats.read_graph)
+
+
+def test_nodes_that_no_edge_speaks_for_are_not_believed(tmp_path):
+    text = b"%%MatrixMarket matrix coordinate real general\n500000000 500000000 0\n"
+    refused(tmp_path / "g.mtx", text, "500,000,000 nodes", formats.read_graph)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shape": (10**9, 2)},
+        {"shape": (10**9, 2), "chunks": (1000, 2), "compression": "gzip"},
+        {"shape": (4, 2), "chunks": (10**8, 2), "maxshape": (None, 2)},
+    ],
+)
+def test_values_that_were_never_written_are_refused(tmp_path, options):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", dtype="f4", **options)
+    data = (tmp_path / "x.h5").read_bytes()
+    refused(tmp_path / "x.h5", data, "stored bytes", formats.read_features)
+
+
+def texts_in_hdf5():
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file["y"] = ["ant", "bee", "cow"]
+        place = file["y"].id.get_offset()
+    return bytearray(stream.getvalue()), place
+
+
+def test_heaps_without_an_end_are_refused(tmp_path):
+    # The HDF5 library walks over this one for ever.
+    content, _ = texts_in_hdf5()
+    at = content.find(b"GCOL") + 16
+    content[at : at + 16] = bytes(16)
+    data = bytes(content)
+    refused(tmp_path / "y.h5", data, "heap of text is broken", formats.read_labels)
+
+
+def test_texts_without_an_end_are_refused(tmp_path):
+    # The HDF5 library makes room for four gigabytes here.
+    content, place = texts_in_hdf5()
+    content[place : place + 4] = struct.pack("<I", 2**32 - 1)
+    data = bytes(content)
+    refused(tmp_path / "y.h5", data, "has no end", formats.read_labels)
+
+
+def test_sound_texts_of_hdf5_are_read(tmp_path):
+    (tmp_path / "y.h5").write_bytes(bytes(texts_in_hdf5()[0]))
+    assert formats.read_labels(tmp_path / "y.h5").classes == ("ant", "bee", "cow")
+
+
+ABOUT = {"backend": "exact", "exact": True, "threads": 1, "recall": None, "notes": []}
+
+
+@pytest.mark.parametrize(
+    ("index", "about"),
+    [
+        (99, ABOUT),
+        (-2, ABOUT),
+        (1, {}),
+        (1, [1]),
+        (1, {**ABOUT, "notes": 3}),
+        (1, {**ABOUT, "more": 3}),
+    ],
+)
+def test_damaged_candidates_of_a_checkpoint_are_searched_again(tmp_path, index, about):
+    point = Checkpoint(tmp_path, "run")
+    arrays = [np.full((3, 2), index, np.int32), np.ones((3, 2))]
+    point.save("candidates", 0, 3, arrays, json.dumps(about))
+    fresh = Candidates(np.zeros((3, 2), np.int32), np.ones((3, 2)))
+    assert found_once(point, 3, 2, lambda: fresh) is fresh
+    assert "searched again" in point.warnings[-1]
+
+
+def test_facts_of_a_checkpoint_may_not_be_nested_without_an_end(tmp_path):
+    (tmp_path / "checkpoint.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="is damaged"), open_checkpoint(tmp_path, {}):
+        pass
