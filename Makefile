@@ -6,7 +6,7 @@ DEMO   := demo
 OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check bench paper picture tables samples clean
+.PHONY: help install demo test lint types check bench paper fuzz picture tables samples clean
 
 help:  ## show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -67,6 +67,9 @@ $(VENV)/bench: $(VENV)/installed
 
 paper: $(VENV)/installed  ## run the paper's experiments (DATA=DIR OUT=DIR QUICK=1 DOWNLOAD=1 PAPER="table1 ...")
 	$(BIN)/python -m paper $(PAPER) $(if $(DATA),--data $(DATA)) --out $(OUT) $(if $(QUICK),--quick) $(if $(DOWNLOAD),--download)
+
+fuzz: $(VENV)/installed  ## damage files and kill commands for ten minutes (FUZZ="--seconds 60 --seed 1")
+	$(BIN)/python -m fuzz $(FUZZ)
 
 lint: $(VENV)/installed  ## check style
 	$(BIN)/ruff check .

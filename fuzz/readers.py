@@ -1,0 +1,87 @@
+"""Every reader, called as commands call it, and what is done with its result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from fuzz.seeds import NEIGHBORS, NODES, RUN
+from nnkgraph import formats
+from nnkgraph.checkpoint import Checkpoint, open_checkpoint
+from nnkgraph.data import Candidates
+from nnkgraph.describe import description
+from nnkgraph.resume import found_once
+
+ROLES = (
+    *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),
+    *("kept search", "kept block", "kept facts"),
+)
+_OUTPUTS = ("out.npz", "out.graphml", "out.mtx", "out.tsv", "out.csv", "out.edgelist")
+
+
+def read(role: str, path: Path, chance: Random) -> Any:
+    """Read one file as a role; options and items are drawn at random."""
+    spec = str(path)
+    if role in {"features", "similarities"}:
+        gaps = chance.random() < 0.2
+        return formats.read_features(
+            _item(spec, chance), sparse=role != "features", gaps=gaps, **_table(chance)
+        )
+    if role in {"labels", "values"}:
+        call: Any = formats.read_labels if role == "labels" else formats.read_values
+        return call(_item(spec, chance), **_table(chance))
+    if role == "candidates":
+        return formats.read_candidates(_item(spec, chance))
+    if role == "graph":
+        return _graph(path, chance)
+    if role == "sidecar":
+        return _graph(path.with_name(path.name.removesuffix(".nnk.npz")), chance)
+    return _kept(role, path)
+
+
+def _item(spec: str, chance: Random) -> str:
+    items = ["x", "y", "ids", "deep/x", "other", "0", "1", "label", "neighbors", "/"]
+    return f"{spec}::{chance.choice(items)}" if chance.random() < 0.2 else spec
+
+
+def _table(chance: Random) -> dict[str, Any]:
+    if chance.random() < 0.7:
+        return {}
+    return {
+        "header": chance.choice([None, True, False]),
+        "id_column": chance.choice([None, "0", "id"]),
+        "delimiter": chance.choice([None, None, ",", "space"]),
+    }
+
+
+def _graph(path: Path, chance: Random) -> Any:
+    """Read a graph; one that was accepted can be described and written again."""
+    graph = formats.read_graph(path)
+    if chance.random() < 0.3:
+        json.dumps(description(graph), allow_nan=False)
+        formats.write_graph(path.parent / chance.choice(_OUTPUTS), graph)
+    return graph
+
+
+def _kept(role: str, path: Path) -> Any:
+    if role == "kept facts":
+        with open_checkpoint(path.parent, {"schema": 1, "k": 4, "shape": [12, 3]}):
+            return None
+    point = Checkpoint(path.parent, RUN)
+    if role == "kept block":
+        like = [np.empty((0, 1)), None, np.empty(0)]
+        return point.load("solve", 0, NODES, like)
+    found = found_once(point, NODES, NEIGHBORS, _searched)
+    # Compiled code takes these numbers without looking.
+    if not (found.index.min() >= -1 and found.index.max() < NODES):
+        raise AssertionError("candidates that do not exist were taken")
+    return found
+
+
+def _searched() -> Candidates:
+    index = np.zeros((NODES, NEIGHBORS), np.int32)
+    return Candidates(index, np.ones(index.shape))

@@ -1,0 +1,181 @@
+"""Valid small files of every format, by the reader they are for."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import numpy as np
+from scipy import sparse
+
+from nnkgraph import build_graph, formats
+from nnkgraph.checkpoint import Checkpoint
+from nnkgraph.data import Answers, Candidates, Graph
+
+RUN = "0" * 64
+"""Fingerprint of the run that the checkpoint seeds belong to."""
+
+NODES, NEIGHBORS = 12, 4
+
+
+@dataclass(frozen=True)
+class Seed:
+    """One valid file, and how it is read."""
+
+    role: str
+    name: str
+    """File name; its ending says the format."""
+
+    data: bytes
+    beside: dict[str, bytes] = field(default_factory=dict)
+    """Files that stand beside it and are not mutated."""
+
+
+def make_seeds() -> list[Seed]:
+    """Return all seeds, always the same and in the same order."""
+    with tempfile.TemporaryDirectory(prefix="nnkgraph-fuzz-") as name:
+        folder = Path(name)
+        x = np.random.default_rng(1).integers(-40, 40, (NODES, 3)) / 4
+        graph = build_graph(x, k=NEIGHBORS, workers=1)
+        return [
+            *_features(x),
+            *_labels(),
+            *_candidates(x, folder),
+            *_graphs(graph, folder),
+            *_checkpoints(x, folder),
+        ]
+
+
+def packed(**members: object) -> bytes:
+    """Return an npz file, compressed."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **members)
+    return stream.getvalue()
+
+
+def plain(array: object) -> bytes:
+    """Return an npy file."""
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def hdf5(**members: object) -> bytes:
+    """Return an HDF5 file."""
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        for name, value in members.items():
+            text = isinstance(value, list)
+            file.create_dataset(
+                name, data=value, dtype=h5py.string_dtype() if text else None
+            )
+    return stream.getvalue()
+
+
+def _table(x: np.ndarray, mark: str, *, names: bool = False) -> bytes:
+    rows = [mark.join(map(repr, row)) for row in x.tolist()]
+    if names:
+        rows = [mark.join(["id", "a", "b", "c"]), *rows]
+        rows[1:] = [f'"n {i}"{mark}{row}' for i, row in enumerate(rows[1:])]
+    return ("\n".join(rows) + "\n").encode()
+
+
+def _features(x: np.ndarray) -> list[Seed]:
+    ids = [f"id {i}" for i in range(len(x))]
+    gram = io.BytesIO()
+    sparse.save_npz(gram, sparse.csr_array(np.exp(-np.abs(x @ x.T)) > 0.5) * 1.0)
+    chunked = io.BytesIO()
+    with h5py.File(chunked, "w") as file:
+        file.create_dataset("deep/x", data=x, chunks=(5, 2), compression="gzip")
+        file["deep/ids"] = ids
+        file["other"] = h5py.SoftLink("/deep/x")
+    files = {
+        "x.npy": plain(x),
+        "f.npy": plain(np.asfortranarray(x.astype(">f4"))),
+        "x.npz": packed(x=x, ids=np.array(ids), y=np.arange(len(x))),
+        "x.csv": _table(x, ",", names=True),
+        "x.tsv": _table(x, "\t"),
+        "x.txt": _table(x, " "),
+        "x.csv.gz": gzip.compress(_table(x, ","), mtime=0),
+        "x.h5": hdf5(x=x, ids=ids),
+        "x.h5ad": chunked.getvalue(),
+    }
+    found = [Seed("features", name, data) for name, data in files.items()]
+    return [*found, Seed("similarities", "gram.npz", gram.getvalue())]
+
+
+def _labels() -> list[Seed]:
+    text, numbers = ["ant", "bee", "", "cow"] * 3, np.array([0, 1, 2, -1] * 3)
+    lines = "\n".join(f"n{i},{one}" for i, one in enumerate(text))
+    files = {
+        "y.npy": plain(np.array(text)),
+        "s.npy": plain(np.array(text, "S")),
+        "f.npy": plain(np.where(numbers < 0, np.nan, numbers)),
+        "y.npz": packed(y=numbers, ids=np.array([f"n{i}" for i in range(12)])),
+        "y.csv": f"id,label\n{lines}\n".encode(),
+        "y.txt": "\n".join(map(str, numbers)).encode(),
+        "y.txt.gz": gzip.compress("\n".join(text).encode(), mtime=0),
+        "y.h5": hdf5(labels=text, ids=[f"n{i}" for i in range(12)]),
+        "n.h5": hdf5(y=numbers),
+    }
+    return [
+        Seed(role, name, data)
+        for role in ("labels", "values")
+        for name, data in files.items()
+    ]
+
+
+def _candidates(x: np.ndarray, folder: Path) -> list[Seed]:
+    distance = np.sqrt(((x[:, np.newaxis] - x) ** 2).sum(axis=2))
+    index = np.argsort(distance, axis=1)[:, 1 : NEIGHBORS + 1].astype(np.int32)
+    found = Candidates(index, np.take_along_axis(distance, index, axis=1))
+    seeds = [Seed("candidates", "knn.npy", plain(index))]
+    for name in ("knn.npz", "knn.h5"):
+        formats.write_candidates(folder / name, found, provenance={"k": NEIGHBORS})
+        seeds.append(Seed("candidates", name, (folder / name).read_bytes()))
+    return seeds
+
+
+def _graphs(graph: Graph, folder: Path) -> list[Seed]:
+    ids = tuple(f"n<{i}" for i in range(NODES))
+    known = {**graph.provenance, "note": "été"}
+    rich = Graph(graph.adjacency, ids, errors=graph.errors, provenance=known)
+    seeds = []
+    for suffix in ("npz", "tsv", "csv", "edgelist", "graphml", "mtx", "tsv.gz"):
+        for stem, one in (("a", graph), ("b", rich)):
+            path = folder / f"{stem}.{suffix}"
+            formats.write_graph(path, one)
+            data, side = path.read_bytes(), path.with_name(path.name + ".nnk.npz")
+            if not side.exists():
+                seeds.append(Seed("graph", path.name, data))
+                continue
+            both = {side.name: side.read_bytes()}
+            seeds.append(Seed("graph", path.name, data, both))
+            seeds.append(Seed("sidecar", side.name, both[side.name], {path.name: data}))
+    foreign = io.BytesIO()
+    sparse.save_npz(foreign, graph.adjacency.tocoo())
+    seeds.append(Seed("graph", "coo.npz", foreign.getvalue()))
+    answers = Answers(graph.adjacency[:5], graph.errors[:5], ids[:5], ids)
+    formats.write_answers(folder / "answers.npz", answers)
+    return [*seeds, Seed("graph", "q.npz", (folder / "answers.npz").read_bytes())]
+
+
+def _checkpoints(x: np.ndarray, folder: Path) -> list[Seed]:
+    point = Checkpoint(folder, RUN)
+    about = {"backend": "exact", "exact": True, "threads": 1, "recall": None}
+    arrays = [np.zeros((NODES, NEIGHBORS), np.int32), np.ones((NODES, NEIGHBORS))]
+    text = json.dumps({**about, "notes": []})
+    point.save("candidates", 0, NODES, arrays, text)
+    point.save("solve", 0, NODES, [x[:, :1], None, x[:, 1]], "{}")
+    facts = json.dumps({"schema": 1, "k": 4, "shape": [12, 3]}, indent=2)
+    names = {"candidates": f"candidates-0-{NODES}.npz", "block": f"solve-0-{NODES}.npz"}
+    seeds = [Seed(role, n, (folder / n).read_bytes()) for role, n in names.items()]
+    # Their readers are called after what they hold.
+    seeds[0] = Seed("kept search", seeds[0].name, seeds[0].data)
+    seeds[1] = Seed("kept block", seeds[1].name, seeds[1].data)
+    return [*seeds, Seed("kept facts", "checkpoint.json", facts.encode())]
