@@ -33,6 +33,9 @@ USUAL = ("y", "label", "labels", "target", "targets", "class", "classes", "categ
 """Names that labels go by, where nobody says which."""
 
 
+_MOST_LETTERS, _MOST_BYTES = 200, 1 << 26
+
+
 def read_column(
     spec: str, wanted: str | None, options: TextOptions
 ) -> tuple[NDArray[Any], Sequence[str] | None, str]:
@@ -78,6 +81,18 @@ def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Feat
     return Features.of(found[:, np.newaxis], ids=ids, name=name, gaps=True)
 
 
+def as_array(texts: list[str], name: str) -> NDArray[np.str_]:
+    """Return texts as an array, in which each takes as much room as the longest."""
+    longest = max(map(len, texts), default=0)
+    if longest > _MOST_LETTERS and 4 * longest * len(texts) > _MOST_BYTES:
+        row = next(at for at, one in enumerate(texts) if len(one) == longest)
+        raise InputError(
+            f"{name}: row {row} (counted from 0) has a text of {longest:,} characters; "
+            "labels are short"
+        )
+    return np.array(texts, np.str_)
+
+
 def text_column(
     source: Source, options: TextOptions
 ) -> tuple[NDArray[np.str_], list[str] | None]:
@@ -116,7 +131,7 @@ def text_column(
     id_column = find_id_column(names, len(rows[0]), options.id_column, source.name)
     column = _column(names, len(rows[0]), id_column, source)
     ids = None if id_column is None else [row[id_column] for row in rows]
-    return np.array([row[column] for row in rows], np.str_), ids
+    return as_array([row[column] for row in rows], source.name), ids
 
 
 def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, check_real
-from nnkgraph.formats._columns import pick_column
+from nnkgraph.formats._columns import as_array, pick_column
 from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._h5 import (
@@ -76,7 +76,8 @@ class H5(Format):
                 values = _read(dataset, source.name)
             else:
                 texts = read_texts(dataset, source)
-                values = np.array(texts.ravel().tolist(), np.str_).reshape(texts.shape)
+                values = as_array(texts.ravel().tolist(), source.name)
+                values = values.reshape(texts.shape)
             return values, _ids(dataset, source)
 
     def read_candidates(

@@ -93,6 +93,8 @@ class Npz(Format):
             extra = read_extras(archive)
             directed = None
             if "directed" in archive:
+                if archive.headers["directed"].dtype.kind not in "biu":
+                    raise InputError(f"{source.name}: 'directed' is no truth value")
                 directed = bool(archive.read("directed").any())
             text = archive.text("provenance") if "provenance" in archive else "{}"
         symmetric = is_symmetric(adjacency)
