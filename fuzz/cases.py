@@ -27,12 +27,15 @@ class Case:
     """What the reader's options are drawn from."""
 
 
+def role_of(number: int) -> str:
+    """Return which reader has its turn: each gets its share of the files."""
+    return ROLES[number % len(ROLES)]
+
+
 def draw(seed: int, number: int) -> Case:
     """Return a case; it depends on nothing but these two numbers."""
     chance = Random(f"{seed} {number}")
-    # Roles take turns, so that each gets its share however many files it has.
-    role = ROLES[number % len(ROLES)]
-    chosen = chance.choice([one for one in seeds() if one.role == role])
+    chosen = chance.choice([one for one in seeds() if one.role == role_of(number)])
     other = chance.choice(seeds()).data
     mutator = chance.choice([blind.mutate, _fitting(chosen), _fitting(chosen)])
     data = mutator(chosen.data, other, chance)[:_MOST_BYTES]

@@ -113,21 +113,21 @@ def _one_child(seed: int, first: int, last: int | None, end: float):
                 number = one[0] + 1
         child.kill()
         what = f"no answer for {_SILENCE:g} s"
-        yield _death(seed, _read_number(folder, number), what)
+        yield _death(_read_number(folder, number), what)
     except EOFError:
         child.join()
         code = child.exitcode or 0
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         if not (folder / "number").exists():
             raise RuntimeError(f"the fuzzer itself failed: {name}") from None
-        yield _death(seed, _read_number(folder, number), f"the process ended: {name}")
+        yield _death(_read_number(folder, number), f"the process ended: {name}")
     finally:
         child.join(5)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _death(seed: int, number: int, what: str) -> Answer:
-    return number, cases.draw(seed, number).seed.role, "", 0.0, 0.0, what
+def _death(number: int, what: str) -> Answer:
+    return number, cases.role_of(number), "", 0.0, 0.0, what
 
 
 def _fast() -> str | None:

@@ -96,6 +96,19 @@ def test_short_floats_are_neighbors_without_a_warning(tmp_path):
     assert (index == 1).all()
 
 
+def test_a_table_of_nothing_but_ids_is_refused_without_a_warning(tmp_path):
+    (tmp_path / "x.txt").write_text("a b\nc\nd\n")
+    with pytest.raises(InputError, match="no rows"):
+        formats.read_features(tmp_path / "x.txt", id_column="0", header=True)
+
+
+def test_one_long_label_does_not_take_its_length_times_all_rows(tmp_path):
+    data = b"z" * 100_000 + b"\nx" * 300
+    refused(tmp_path / "y.txt", data, "100,000 characters", formats.read_labels)
+    (tmp_path / "y.txt").write_bytes(b"z" * 100_000 + b"\nx" * 3)
+    assert formats.read_labels(tmp_path / "y.txt").counts().tolist() == [3, 1]
+
+
 def test_quoted_fields_may_be_long(tmp_path):
     (tmp_path / "y.csv").write_text(f'id,label\n"{"a" * 140_000}",x\n"b",y\n')
     labels = formats.read_labels(tmp_path / "y.csv::label", id_column="id")
@@ -128,14 +141,19 @@ def test_members_that_claim_more_than_the_archive_are_refused(tmp_path):
     refused(tmp_path / "x.npz", data, "claims more bytes", formats.read_features)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_errors_of_graphs_are_finite(tmp_path, value):
-    parts = {"format": b"csr", "shape": [1, 1], "data": [], "indices": [0][:0]}
-    parts |= {"indptr": [0, 0], "errors": [value]}
-    members = {k: np.asarray(v) for k, v in parts.items()}
-    members["indices"] = members["indices"].astype(np.int32)
-    data = npz(**members)
-    refused(tmp_path / "g.npz", data, "no finite number", formats.read_graph)
+@pytest.mark.parametrize(
+    ("key", "value", "match"),
+    [
+        ("errors", [np.nan], "no finite number"),
+        ("errors", [np.inf], "no finite number"),
+        ("directed", np.nan, "no truth value"),
+    ],
+)
+def test_extras_of_graphs_are_what_they_should_be(tmp_path, key, value, match):
+    none = np.array([], np.int32)
+    parts = {"format": b"csr", "shape": [1, 1], "data": [], "indices": none}
+    data = npz(**parts, indptr=[0, 0], **{key: value})
+    refused(tmp_path / "g.npz", data, match, formats.read_graph)
 
 
 def test_nodes_that_no_edge_speaks_for_are_not_believed(tmp_path):
