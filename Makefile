@@ -46,7 +46,13 @@ $(DEMO)/sparsity.png: sample_data/swiss_roll.npy $(VENV)/installed
 	@mkdir -p $(@D)
 	$(BIN)/nnkgraph compare $< -k 10:50:5 -o $@
 
-picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png  ## draw the README's pictures again
+$(DEMO)/digits_map.png: sample_data/digits.h5 $(VENV)/installed
+	@mkdir -p $(@D)
+	$(BIN)/nnkgraph build $<::features -o $(DEMO)/digits.npz
+	$(BIN)/nnkgraph embed $(DEMO)/digits.npz -p 3 -o $(DEMO)/digits_map.npy
+	$(BIN)/nnkgraph plot $(DEMO)/digits.npz --coords $(DEMO)/digits_map.npy --axes 1,2 --labels $<::labels -o $@
+
+picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png $(DEMO)/digits_map.png  ## draw the README's pictures again
 	cp $^ docs/
 
 tables: $(VENV)/installed  ## print the README's tables of methods, kernels and searches
