@@ -130,9 +130,8 @@ def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
     if kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
             values = array.astype(np.float64, copy=False)
-        odd = values[
-            ~np.isnan(values) & (np.isinf(values) | (values != np.trunc(values)))
-        ]
+            whole = np.isfinite(values) & (values == np.trunc(values))
+        odd = values[~(whole | np.isnan(values))]
         if odd.size:
             raise InputError(
                 f"{name}: labels are whole numbers or text, not measurements such as "

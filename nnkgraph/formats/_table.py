@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from nnkgraph.formats._source import Source
 
 NUMBER = re.compile(
-    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*",
+    # Digits can be cut into parts in one way only: otherwise long ones take for ever.
+    r"\s*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*",
     re.IGNORECASE,
 )
 MISSING = {"", "na", "n/a", "null", "none", "nil", "-", "?", "missing"}
