@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import time
 import warnings
 import zipfile
 
@@ -86,6 +87,20 @@ def test_long_doubles_beyond_float64_are_refused_without_a_warning(tmp_path):
     stream = io.BytesIO()
     np.save(stream, np.full((2, 2), np.longdouble("1e4900")))
     refused(tmp_path / "x.npy", stream.getvalue(), "infinity", formats.read_features)
+
+
+def test_signaling_nan_is_no_label_without_a_warning(tmp_path):
+    values = struct.pack("<2d", 1, 2) + bytes.fromhex("010000000000f07f")
+    (tmp_path / "y.npy").write_bytes(header("<f8", "(3,)") + values)
+    labels = formats.read_labels(tmp_path / "y.npy")
+    assert labels.codes.tolist() == [0, 1, -1]
+
+
+def test_many_digits_take_no_more_time_than_they_are_long(tmp_path):
+    data = b"1,2\n3," + b"7" * 200_000 + b"x\n"
+    start = time.process_time()
+    refused(tmp_path / "x.csv", data, "is not a number", formats.read_features)
+    assert time.process_time() - start < 2
 
 
 def test_short_floats_are_neighbors_without_a_warning(tmp_path):
