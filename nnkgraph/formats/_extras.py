@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def provenance_text(provenance: dict[str, Any]) -> str:
 def parse_provenance(text: str, name: str) -> dict[str, Any]:
     """Return provenance as it was written."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: the provenance is damaged: {error}") from error
     if not isinstance(value, dict):
@@ -77,5 +78,10 @@ def parse_provenance(text: str, name: str) -> dict[str, Any]:
     return value
 
 
-def _refuse(constant: str) -> None:
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number that JSON knows")

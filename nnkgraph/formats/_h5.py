@@ -156,7 +156,9 @@ def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
 
     found: dict[str, h5py.Dataset] = {}
 
-    def visit(path: str, node: object) -> None:
+    def visit(name: str | bytes, node: object) -> None:
+        # A name that is no UTF-8 comes as bytes.
+        path = name if isinstance(name, str) else name.decode("utf-8", "replace")
         # A type that NumPy does not know has no dtype to ask for.
         with contextlib.suppress(TypeError):
             if isinstance(node, h5py.Dataset) and node.dtype is not None:
