@@ -171,6 +171,18 @@ def test_extras_of_graphs_are_what_they_should_be(tmp_path, key, value, match):
     refused(tmp_path / "g.npz", data, match, formats.read_graph)
 
 
+def test_numbers_of_provenance_are_finite(tmp_path):
+    text = b'# nnkgraph graph\n# nodes: 2\n# provenance: {"a": 1e999}\n0\t1\t1\n'
+    refused(tmp_path / "g.tsv", text, "provenance is damaged", formats.read_graph)
+
+
+def test_names_that_are_no_utf8_are_shown(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file[b"\xff"] = np.arange(3)
+    data = (tmp_path / "x.h5").read_bytes()
+    refused(tmp_path / "x.h5", data, "no matrix", formats.read_features)
+
+
 def test_nodes_that_no_edge_speaks_for_are_not_believed(tmp_path):
     text = b"%%MatrixMarket matrix coordinate real general\n500000000 500000000 0\n"
     refused(tmp_path / "g.mtx", text, "500,000,000 nodes", formats.read_graph)
