@@ -14,6 +14,7 @@ from nnkgraph import registry
 from nnkgraph.data import SparseGram
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.executors import pool_size
+from nnkgraph.formats._output import is_special, is_stdout
 from nnkgraph.memory import available_memory, in_words
 from nnkgraph.prepare import estimated_seconds
 from nnkgraph.search.auto import Auto, choose
@@ -102,22 +103,26 @@ def check_budget(budget: Budget) -> None:
             "(-j), or a machine with more"
         )
     folder = tempfile.gettempdir()
-    _check_room(folder, budget.scratch, ResourceError, "; set TMPDIR")
+    advice = "for the workers; set TMPDIR to a directory with room"
+    _check_room(folder, budget.scratch, ResourceError, advice)
 
 
 def check_output_room(output: str, n: int, k: int) -> None:
     """Refuse a disk that is too full even for a graph that keeps few candidates."""
+    if is_stdout(output) or is_special(output):
+        return
     folder = os.path.dirname(os.path.realpath(output))  # noqa: PTH120
-    _check_room(folder, n * k * _LEAST, OutputError, "; write it elsewhere")
+    advice = "for the graph; write it elsewhere"
+    _check_room(folder, n * k * _LEAST, OutputError, advice)
 
 
 def _check_room(folder: str, needed: int, kind: Any, advice: str) -> None:
     try:
         free = shutil.disk_usage(folder).free
     except OSError:
-        return  # a pipe, say; writing will tell
+        return  # writing will tell
     if needed > free:
         raise kind(
-            f"{folder}: about {in_words(needed)} of disk are needed, and "
-            f"{in_words(free)} are free{advice}"
+            f"{folder}: {in_words(free)} are free, and about {in_words(needed)} are "
+            f"needed {advice}"
         )

@@ -49,7 +49,7 @@ def test_g01_what_cannot_fit_is_refused_with_the_estimate(monkeypatch):
 def test_rooms_that_are_too_small_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ResourceError, match="set TMPDIR"):
         check_budget(Budget(0, 1 << 62, 0))
-    with pytest.raises(OutputError, match="of disk are needed"):
+    with pytest.raises(OutputError, match="are needed for the graph"):
         check_output_room(str(tmp_path / "g.npz"), 1 << 40, 1 << 20)
     check_output_room("/dev/null", 10, 10)
 

@@ -147,7 +147,7 @@ def _build_one(
         if gates.dry_run:
             _say_plan(files, matrix, settings)
             return
-        check_output_room(files.output, n, settings["k"] or min(DEFAULT_K, n))
+        check_output_room(files.output, n, min(settings["k"] or DEFAULT_K, n))
         graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
         with stages("write"):
             formats.write_graph(files.output, graph, format=write_format)

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 import types
 from collections import deque
@@ -32,6 +33,10 @@ _AHEAD = 2
 
 _TRIES = 3
 """How often it is tried to start a worker."""
+
+
+_PAUSE = 0.2
+"""Seconds between two tries: until the system knows that a process is gone."""
 
 
 class WorkerDied(BrokenExecutor):
@@ -128,6 +133,7 @@ class Crew:
             # The process that starts others may have been killed; a new one comes.
             with suppress(EOFError, ConnectionError):
                 return _Worker(self._context)
+            time.sleep(_PAUSE)
         try:
             return _Worker(self._context)
         except (EOFError, OSError) as error:

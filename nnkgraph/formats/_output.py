@@ -143,10 +143,14 @@ def _temporary(directory: str) -> tuple[str, BinaryIO]:
 def _remove_orphans(directory: str) -> None:
     """Remove what killed runs have left: files that nobody holds a lock on."""
     for path in Path(directory).glob(".nnkgraph-*.tmp"):
-        # One that is in use, gone or another user's is left alone.
-        with contextlib.suppress(OSError), path.open("r+b") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
+        # One that is in use, gone, a link or another user's is left alone.
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(handle)
 
 
 def _sync_directory(directory: str) -> None:
