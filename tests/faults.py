@@ -35,7 +35,6 @@ WAITING = {
     "f4": _SHARDS,
     "f5": _SHARDS,
     "f6": _SHARDS,
-    "h11": "10,000 changes for each reader are in work; 120 are tested",
 }
 """Rows that wait for something, and for what; a test may cover a part of them."""
 
