@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph import registry
+from nnkgraph import formats, registry
 from nnkgraph.data import SparseGram
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.executors import pool_size
-from nnkgraph.formats._output import is_special, is_stdout
-from nnkgraph.memory import available_memory, in_words
+from nnkgraph.memory import available_memory, in_words, taken_memory
 from nnkgraph.prepare import estimated_seconds
 from nnkgraph.search.auto import Auto, choose
+from nnkgraph.search.exact import MULTIPLIED
 
 if TYPE_CHECKING:
     from nnkgraph.data import Features
@@ -55,7 +55,7 @@ def estimate(
     x, n, k = features.x, len(features.x), plan.k
     width = min(plan.method.width(k), max(n - 1, 1))
     d = 0 if isinstance(x, SparseGram) else int(x.shape[1])
-    rows = n * d * (8 if isinstance(x, SparseGram) else x.dtype.itemsize)
+    rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
     count, in_process = pool_size(executor, workers, seconds=seconds)
     memory = _PROCESS + (0 if in_process else _WORKER * count) + rows
     if scale != "none" or not isinstance(x, np.memmap):
@@ -64,7 +64,8 @@ def estimate(
     memory += lists + 16 * n * width + _search_memory(plan, n, d, width)
     if not plan.method.local:
         memory += 8 * lists
-    scratch = 0 if in_process else lists + rows + n * width * 16
+    copied = 0 if isinstance(x, np.memmap) and scale == "none" else rows
+    scratch = 0 if in_process else lists + copied + n * width * 16
     return Budget(memory, scratch, n * width * _MOST)
 
 
@@ -72,6 +73,8 @@ def _search_memory(plan: Plan, n: int, d: int, width: int) -> int:
     name = registry.spec(plan.search).partition(":")[0]
     if isinstance(plan.search, Auto):
         name = choose(n, d, width, plan.kernel.nearness)[0]
+    if name == "exact" and plan.kernel.nearness not in MULTIPLIED:
+        return 0
     if name == "exact":
         return n * d * 4 + n * 2 * (width + max(8, width // 4)) * 8
     if name == "pynndescent":
@@ -95,7 +98,8 @@ def affordable_seconds(
 
 def check_budget(budget: Budget) -> None:
     """Refuse a run for which memory or room for temporary files is missing."""
-    there = available_memory()
+    # What this process has already taken is neither free nor still to be found.
+    there = available_memory() + taken_memory()
     if budget.memory > there:
         raise ResourceError(
             f"about {in_words(budget.memory)} of memory are needed, and "
@@ -109,7 +113,7 @@ def check_budget(budget: Budget) -> None:
 
 def check_output_room(output: str, n: int, k: int) -> None:
     """Refuse a disk that is too full even for a graph that keeps few candidates."""
-    if is_stdout(output) or is_special(output):
+    if formats.is_stream(output):
         return
     folder = os.path.dirname(os.path.realpath(output))  # noqa: PTH120
     advice = "for the graph; write it elsewhere"
@@ -118,10 +122,10 @@ def check_output_room(output: str, n: int, k: int) -> None:
 
 def _check_room(folder: str, needed: int, kind: Any, advice: str) -> None:
     try:
-        free = shutil.disk_usage(folder).free
+        total, _, free = shutil.disk_usage(folder)
     except OSError:
         return  # writing will tell
-    if needed > free:
+    if needed > free and total:  # some file systems do not know
         raise kind(
             f"{folder}: {in_words(free)} are free, and about {in_words(needed)} are "
             f"needed {advice}"

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 _FACTS = "checkpoint.json"
 _LOCK = "lock"
-_BLOCK = "*-*-*.npz"
-_PART = ".part-*"
+_BLOCK = re.compile(r"(candidates|search|solve)-\d+-\d+\.npz")
+_PART = re.compile(r"\.part-[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,7 @@ class Checkpoint:
     def load(
         self, stage: str, start: int, stop: int, like: Sequence[NDArray[Any] | None]
     ) -> Block | None:
-        """Return a block, or None where it has to be computed.
-
-        Parameters
-        ----------
-        like : sequence of arrays or None
-            What the arrays must look like: their dtypes, and shapes but for rows.
-        """
+        """Return a block whose arrays look as wanted, or None where there is none."""
         path = self._path(stage, start, stop)
         if not path.exists():
             return None
@@ -104,13 +99,16 @@ class Checkpoint:
             part = self.folder / f".part-{secrets.token_hex(8)}"
             with part.open("xb") as stream:
                 write_archive(stream, members)
+                stream.flush()
+                os.fsync(stream.fileno())
             part.replace(self._path(stage, start, stop))
         self.saved += 1
 
     def drop(self, stage: str) -> None:
         """Remove the blocks of a stage whose result is kept as a whole."""
-        for path in self.folder.glob(f"{stage}-*-*.npz"):
-            path.unlink()
+        for path in _blocks(self.folder):
+            if path.name.startswith(f"{stage}-"):
+                path.unlink()
 
     def _path(self, stage: str, start: int, stop: int) -> Path:
         return self.folder / f"{stage}-{start}-{stop}.npz"
@@ -138,10 +136,7 @@ class Checkpoint:
 def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]:
     """Open a checkpoint, or begin one in a directory that is new or empty.
 
-    Parameters
-    ----------
-    facts : dict
-        All that determines the blocks, as plain JSON values.
+    The facts are all that determines the blocks, as plain JSON values.
 
     Raises
     ------
@@ -163,8 +158,9 @@ def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]
     with lock:
         warnings = _locked(lock, folder)
         with _writing(folder):
-            for part in folder.glob(_PART):
-                part.unlink()
+            for path in folder.iterdir():
+                if _PART.fullmatch(path.name):
+                    path.unlink()
             _check(folder / _FACTS, facts)
         text = json.dumps(facts, sort_keys=True)
         run = hashlib.sha256(text.encode()).hexdigest()
@@ -172,17 +168,29 @@ def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Remove a checkpoint whose result is safe; other files are left alone."""
-    with _writing(folder):
-        for path in [*folder.glob(_BLOCK), folder / _FACTS, folder / _LOCK]:
+    """Remove a checkpoint whose result is safe; other files are left alone.
+
+    One that another run has begun to use is left to that run.
+    """
+    with _writing(folder), (folder / _LOCK).open("a+") as lock:
+        try:
+            _locked(lock, folder)
+        except ResourceError:
+            return
+        for path in [*_blocks(folder), folder / _FACTS, folder / _LOCK]:
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # somebody put something else there
             folder.rmdir()
 
 
+def _blocks(folder: Path) -> list[Path]:
+    return [one for one in folder.iterdir() if _BLOCK.fullmatch(one.name)]
+
+
 def _is_ours(path: Path) -> bool:
-    known = path.name in {_FACTS, _LOCK}
-    return known or path.match(_BLOCK) or path.match(_PART)
+    name = path.name
+    known = _BLOCK.fullmatch(name) or _PART.fullmatch(name)
+    return bool(known) or name in {_FACTS, _LOCK}
 
 
 @contextlib.contextmanager
@@ -210,6 +218,8 @@ def _locked(lock: Any, folder: Path) -> list[str]:
         if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}:
             raise
         return [f"{folder}: this file system has no locks: let no other run use it"]
+    if os.fstat(lock.fileno()).st_nlink == 0:
+        raise ResourceError(f"{folder}: another run has just removed it; try again")
     lock.seek(0)
     lock.truncate()
     lock.write(f"process {os.getpid()} on {platform.node()}\n")

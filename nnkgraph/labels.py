@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ _NOTHING = {"", "na", "n/a", "nan", "null", "none", "?"}
 """Texts that stand for no label, in small letters."""
 
 _SHOWN = 5
+_FLOAT = re.compile(r"(-?[0-9]{1,300})(\.0*)?")
+"""Whole numbers, also as they are written where some are missing: 1.0."""
 _MOST_DIGITS = 4000
 """Longer numbers are ordered as text: Python refuses to make integers of them."""
 
@@ -71,14 +74,11 @@ class Labels:
                 f"{name}: labels are one value per row, but the shape is {array.shape}"
             )
         texts, kinds = _as_text(array, name)
-        taken = missing is None and minus_one and _means_nothing(kinds)
-        empty = {"-1"} if taken else set()
-        if missing is not None:
-            empty.add(missing.strip())
-        classes = sorted(
-            (one for one in kinds if one.lower() not in _NOTHING and one not in empty),
-            key=_order(kinds - empty),
-        )
+        empty = set() if missing is None else {_plain(missing.strip(), kinds)}
+        taken = minus_one and _means_nothing(kinds - empty)
+        empty |= {"-1"} if taken else set()
+        named = {one for one in kinds - empty if one.lower() not in _NOTHING}
+        classes = sorted(named, key=_order(named))
         number = {one: at for at, one in enumerate(classes)}
         codes = np.array([number.get(one, -1) for one in texts], np.int64)
         row_ids = None if ids is None else check_ids(ids, array, name)
@@ -142,6 +142,9 @@ def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
         texts = [str(int(one)) for one in array.tolist()]
     elif kind in "SUT":
         texts = [one.strip() for one in as_texts(array)]
+        named = {one for one in texts if one.lower() not in _NOTHING}
+        if all(_FLOAT.fullmatch(one) for one in named):
+            texts = [_FLOAT.sub(r"\1", one) for one in texts]
     else:
         raise InputError(
             f"{name}: labels have dtype {array.dtype}; whole numbers or text are needed"
@@ -157,6 +160,12 @@ def as_texts(array: NDArray[Any]) -> list[str]:
     ]
 
 
+def _plain(text: str, kinds: set[str]) -> str:
+    """Return a value as the labels have it: 9.0 among whole numbers is 9."""
+    whole = _FLOAT.sub(r"\1", text)
+    return whole if text not in kinds and whole in kinds else text
+
+
 def _is_whole(text: str) -> bool:
     return len(text) <= _MOST_DIGITS and text.removeprefix("-").isdecimal()
 
@@ -168,6 +177,7 @@ def _means_nothing(kinds: set[str]) -> bool:
     return "-1" in kinds and whole and len(others) > 1
 
 
-def _order(kinds: set[str]) -> Any:
-    named = [one for one in kinds if one.lower() not in _NOTHING]
-    return int if all(map(_is_whole, named)) else str
+def _order(named: set[str]) -> Any:
+    if all(map(_is_whole, named)):
+        return lambda one: (int(one), one)
+    return str

@@ -23,12 +23,19 @@ def available_memory() -> int:
 def check_address_space() -> None:
     """Refuse a limit under which libraries fail in ways that nobody can catch."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    least = _LEAST + _LEAST_PER_CPU * (os.cpu_count() or 1)
+    if 0 <= limit < _LEAST + _LEAST_PER_CPU * (os.cpu_count() or 1):
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # each takes room of its own
+    least = _LEAST + 2 * _LEAST_PER_CPU
     if 0 <= limit < least:
         raise ResourceError(
             f"the limit of the address space (ulimit -v) is {in_words(limit)}, and "
             f"{in_words(least)} are needed to begin with; raise it"
         )
+
+
+def taken_memory() -> int:
+    """Return the memory that this process has in use; 0 where nobody knows."""
+    return _pages(1) * resource.getpagesize()
 
 
 def in_words(size: float) -> str:
@@ -42,13 +49,15 @@ def in_words(size: float) -> str:
 
 def _address_space() -> int:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit < 0:
-        return -1
+    return -1 if limit < 0 else max(0, limit - _pages(0) * resource.getpagesize())
+
+
+def _pages(field: int) -> int:
+    """Return the pages of this process: addressed (0) or in memory (1)."""
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[field])
     except OSError:
-        return limit
-    return max(0, limit - pages * resource.getpagesize())
+        return 0
 
 
 def _meminfo() -> int:
@@ -79,5 +88,6 @@ def _left_in(group: Path) -> int:
     except (OSError, ValueError):  # no limit is the word max
         return -1
     # Files that are only cached give way.
-    cached = [line.split()[1] for line in lines if line.startswith("inactive_file ")]
+    files = ("inactive_file ", "active_file ")
+    cached = [line.split()[1] for line in lines if line.startswith(files)]
     return max(0, limit - used + sum(map(int, cached)))

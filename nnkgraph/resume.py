@@ -62,6 +62,7 @@ def resumed(
         "k": plan.k,
         "method": registry.spec(plan.method),
         "kernel": registry.spec(plan.kernel),
+        "source of the kernel": getattr(plan.kernel, "source", ""),
         "search": _search_fact(plan),
         "scale": scale,
         "duplicates": duplicates,
@@ -118,6 +119,8 @@ def found_once(
             f"{checkpoint.folder}: the candidates kept there are none; they were "
             "searched again"
         )
+    # Solutions belong to their candidates, and a search may not repeat itself.
+    checkpoint.drop("solve")
     found = search()
     about = {name: getattr(found, name) for name in _ABOUT}
     if found.index.shape == (n, k):

@@ -183,6 +183,8 @@ def content(folder: Path) -> dict[str, bytes | str | None]:
     found: dict[str, bytes | str | None] = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
+        if "__pycache__" in name:  # of a user's own module, made by Python
+            continue
         if path.is_symlink():
             found[name] = str(path.readlink())
         else:

@@ -41,7 +41,8 @@ def test_the_estimate_is_near_what_a_run_takes():
 
 
 def test_g01_what_cannot_fit_is_refused_with_the_estimate(monkeypatch):
-    monkeypatch.setattr("nnkgraph.budget.available_memory", lambda: 100 << 20)
+    monkeypatch.setattr("nnkgraph.budget.available_memory", lambda: 10 << 20)
+    monkeypatch.setattr("nnkgraph.budget.taken_memory", lambda: 90 << 20)
     with pytest.raises(ResourceError, match=r"about \d+ MB of memory are needed, and"):
         build_graph(np.random.default_rng(0).normal(size=(60, 3)))
 
@@ -57,7 +58,9 @@ def test_rooms_that_are_too_small_are_refused(tmp_path, monkeypatch):
 def test_a_control_group_counts_what_is_left_in_it(tmp_path, monkeypatch):
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")
-    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 200000\n")
+    (tmp_path / "memory.stat").write_text(
+        "anon 5\ninactive_file 150000\nactive_file 50000\n"
+    )
     monkeypatch.setattr("nnkgraph.memory._CGROUP", tmp_path)
     assert available_memory() == 500_000
     (tmp_path / "memory.max").write_text("max\n")

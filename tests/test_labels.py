@@ -109,3 +109,32 @@ def test_names_decide_where_both_sides_have_them():
 def test_codes_in_other_terms_leave_unknown_classes_out():
     labels = Labels.of(["b", "c", "", "a"])
     assert labels.in_terms_of(("c", "b")).tolist() == [1, 0, -1, -1]
+
+
+def test_whole_numbers_in_text_may_have_a_point():
+    labels = Labels.of(["0.0", "1.0", "", "-1.0"], minus_one=True)
+    assert (labels.classes, labels.codes.tolist()) == (("0", "1"), [0, 1, -1, -1])
+    assert Labels.of(["0.0", "0.5"]).classes == ("0.0", "0.5")
+    assert Labels.of(["0.0", "9.0", "1.0"], missing="9").codes.tolist() == [0, -1, 1]
+
+
+def test_a_missing_value_does_not_make_minus_one_a_class():
+    labels = Labels.of([0, 1, -1, 99], missing="99", minus_one=True)
+    assert labels.codes.tolist() == [0, 1, -1, -1]
+
+
+def test_equal_numbers_have_a_fixed_order():
+    assert Labels.of(["1", "01", "2"]).classes == ("01", "1", "2")
+
+
+@pytest.mark.parametrize("text", ["y\nn\ny\n", "cat\n\n\n"])
+def test_a_label_in_the_first_line_is_no_header(tmp_path, text):
+    (tmp_path / "y.csv").write_text(text)
+    assert len(read_labels(tmp_path / "y.csv").codes) == 3
+
+
+def test_ids_that_are_not_used_are_remarked_on(tmp_path):
+    (tmp_path / "y.csv").write_text("id,kind\nb,1\na,2\n")
+    said = []
+    read_labels(f"{tmp_path / 'y.csv'}::kind", note=said.append)
+    assert "--id-column id would match them" in said[-1]

@@ -288,3 +288,19 @@ def test_mistakes_have_their_code_and_leave_no_file(
     assert result.code == code, result.err
     assert message in result.err
     assert not (files / "a.csv").exists()
+
+
+def test_negative_weights_are_refused():
+    from nnkgraph.tasks.embed import embed
+
+    graph = graph_of([[0, 1, 0], [1, 0, -1], [0, -1, 0]])
+    with pytest.raises(InputError, match="negative weights"):
+        embed(graph)
+    with pytest.raises(InputError, match="negative weights"):
+        propagate(graph, Labels.of(["a", "", "b"]))
+
+
+def test_tiny_weights_are_solved_as_others_are():
+    labels = Labels.of(["a", "", "", "", "b"])
+    tiny = graph_of(path(5).adjacency.toarray() * 1e-310)
+    assert propagate(tiny, labels).codes.tolist() == [0, 0, 0, 1, 1]

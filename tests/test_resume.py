@@ -111,11 +111,12 @@ def test_d16_damaged_blocks_are_computed_again(x, tmp_path, stage, damage):
 def test_d16_blocks_of_another_run_are_computed_again(x, tmp_path):
     plain = build_graph(x, k=8, resume=tmp_path / "a")
     build_graph(x[::-1].copy(), k=8, resume=tmp_path / "b")
-    for path in (tmp_path / "b").glob("*.npz"):
+    for stage in ("solve", "candidates"):
+        path = next((tmp_path / "b").glob(f"{stage}-*.npz"))
         path.replace(tmp_path / "a" / path.name)
-    again = build_graph(x, k=8, resume=tmp_path / "a")
-    assert differences(plain, again) == 0
-    assert sum("another run" in one for one in again.report["warnings"]) == 2
+        again = build_graph(x, k=8, resume=tmp_path / "a")
+        assert differences(plain, again) == 0
+        assert sum("another run" in one for one in again.report["warnings"]) == 1
 
 
 def test_h01_a_pickle_in_a_checkpoint_is_never_loaded(x, tmp_path):
@@ -156,6 +157,57 @@ def test_f02_a_second_run_refuses_and_a_dead_one_does_not_count(x, tmp_path):
         with pytest.raises(ResourceError, match=r"another run \(process \d+ on"):
             build_graph(x, k=8, resume=tmp_path / "c")
     build_graph(x, k=8, resume=tmp_path / "c")
+
+
+def test_results_are_kept_out_of_the_directory(x, tmp_path):
+    np.save(tmp_path / "x.npy", x[:60])
+    line = [*NNKGRAPH, "build", "x.npy", "-o", "c/a-1-2.npz", "--resume", "c"]
+    (tmp_path / "c").mkdir()
+    run = {"cwd": tmp_path, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run(line, **run)  # noqa: PLW1510
+    assert done.returncode == 2
+    assert "is in the directory of --resume" in done.stderr
+    (tmp_path / "c" / "my-old-data.npz").write_text("mine")
+    with pytest.raises(InputError, match="my-old-data"):
+        build_graph(x, k=8, resume=tmp_path / "c")
+    remove_checkpoint(tmp_path / "c")
+    assert (tmp_path / "c" / "my-old-data.npz").read_text() == "mine"
+
+
+def test_a_checkpoint_that_another_run_uses_is_left_to_it(x, tmp_path):
+    import fcntl
+
+    build_graph(x, k=8, resume=tmp_path / "c")
+    with (tmp_path / "c" / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        remove_checkpoint(tmp_path / "c")
+        assert (tmp_path / "c" / "checkpoint.json").exists()
+    remove_checkpoint(tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+def test_solutions_go_with_their_candidates(x, tmp_path):
+    plain = build_graph(x, k=8, resume=tmp_path / "c")
+    next((tmp_path / "c").glob("candidates-*.npz")).unlink()
+    again = build_graph(x, k=8, resume=tmp_path / "c")
+    assert differences(plain, again) == 0
+    assert "0 of" in notes(again)
+
+
+def test_d15_another_kernel_function_is_refused(x, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "similar.py"
+    text = (
+        "import numpy as np\n"
+        "def f(a, b):\n"
+        "    return np.exp(-{} * ((a[:, None] - b) ** 2).sum(-1))\n"
+    )
+    settings = {"k": 4, "kernel": "similar:f", "resume": tmp_path / "c"}
+    source.write_text(text.format(1))
+    build_graph(x[:80], **settings)
+    source.write_text(text.format(2))
+    with pytest.raises(InputError, match="source of the kernel was"):
+        build_graph(x[:80], **settings)
 
 
 def test_what_is_removed_is_only_the_checkpoint(x, tmp_path):

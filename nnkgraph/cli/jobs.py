@@ -89,6 +89,7 @@ def build_all(
                         f"{files.report}: the report and the graph need different names"
                     )
                 formats.check_file(files.report, no_clobber=no_clobber, inputs=inputs)
+            _check_resume(files)
             gates = _Gates(dry_run, min_recall)
             _build_one(files, reading, write_format, settings, gates)
         except NnkGraphError as error:
@@ -127,6 +128,18 @@ def _targets(
             )
         seen[files.output] = files.features
     return targets
+
+
+def _check_resume(files: _Files) -> None:
+    """Refuse to write results into a directory that is removed in the end."""
+    for name in (files.output, files.report):
+        if files.resume and name and not formats.is_stream(name):
+            parents = Path(name).resolve().parents
+            if Path(files.resume).resolve() in parents:
+                raise ParameterError(
+                    f"{name}: is in the directory of --resume, which is removed once "
+                    "the graph is written; name another"
+                )
 
 
 def _build_one(

@@ -45,7 +45,8 @@ class _Input:
     features: weakref.ref[Features]
     name: str
     path: str
-    size: int
+    identity: tuple[int, int, int]
+    """Which file it is, how long, and when it was changed."""
     start: int
     stop: int
 
@@ -69,12 +70,17 @@ def remember(features: Features) -> None:
     x = features.x
     if isinstance(x, np.memmap) and x.filename is not None:
         path, start = os.fspath(x.filename), x.ctypes.data
-        place = (x.offset + x.nbytes, start, start + x.nbytes)
+        place = (_identity(path), start, start + x.nbytes)
         _inputs.append(_Input(weakref.ref(features), features.name, path, *place))
 
 
+def _identity(path: str) -> tuple[int, int, int]:
+    found = os.stat(path)  # noqa: PTH116 - any string
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def check() -> None:
-    """Refuse to go on with an input that has shrunk."""
+    """Refuse to go on with an input that has changed."""
     error = _shrunk()
     if error:
         raise error
@@ -102,12 +108,14 @@ def _shrunk() -> InputError | None:
         if one.features() is None:
             continue
         try:
-            now = os.path.getsize(one.path)  # noqa: PTH202 - any string
+            now = _identity(one.path)
         except OSError:
             continue  # Removed, which leaves what is mapped as it is.
-        if now < one.size:
+        if now != one.identity:
             _inputs.remove(one)  # Said once: other inputs may go on.
-            return InputError(f"{one.name}: the file became shorter while it was read")
+            shorter = now[0] == one.identity[0] and now[1] < one.identity[1]
+            what = "became shorter" if shorter else "was changed"
+            return InputError(f"{one.name}: the file {what} while it was read")
     return None
 
 

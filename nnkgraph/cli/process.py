@@ -27,9 +27,11 @@ def catch(number: signal.Signals) -> None:
     """Turn a signal into an exception, unless the caller had it ignored (nohup)."""
 
     def stop(received: int, _frame: FrameType | None) -> None:
-        # A second Ctrl-C ends the process at once; its workers end with it.
-        again = signal.SIG_DFL if received == signal.SIGINT else signal.SIG_IGN
-        signal.signal(received, again)
+        # Others that come now must not disturb the cleaning up; a second Ctrl-C ends
+        # the process at once, and its workers end with it.
+        for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(one, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         raise Stopped(received)
 
     if signal.getsignal(number) is not signal.SIG_IGN:

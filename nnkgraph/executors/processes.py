@@ -38,6 +38,7 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
+_CHUNK = 1 << 20
 _SHORT = "/tmp"  # noqa: S108 - made with a random name
 _LONGEST = 70
 """Bytes of a folder's path: that of a socket in it must stay below 108."""
@@ -73,8 +74,7 @@ class _ProcessPool:
         # because a full disk would otherwise be a bus error in a worker.
         size = math.prod(shape) * np.dtype(dtype).itemsize
         with self._new_file(size) as file:
-            if size:
-                os.posix_fallocate(file.fileno(), 0, size)
+            _reserve(file, size)
         return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
 
     @contextmanager
@@ -110,6 +110,17 @@ class _ProcessPool:
     def stop(self) -> None:
         """End all workers at once, whatever they are doing."""
         self._crew.stop()
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Take room on the disk, by writing it where the system has no other way."""
+    try:
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except AttributeError:  # macOS
+        file.writelines(
+            bytes(min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)
+        )
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from nnkgraph.formats import _sidecar
 from nnkgraph.formats._checks import check_file, check_ids, check_output
 from nnkgraph.formats._choose import choose, reader, split_item, suffixes
 from nnkgraph.formats._format import Extras, Target, TextOptions, ignore
-from nnkgraph.formats._output import Outputs, is_special, is_stdout
+from nnkgraph.formats._output import Outputs, is_stream
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "check_output",
     "ignore",
     "is_known",
+    "is_stream",
     "read_candidates",
     "read_features",
     "read_graph",
@@ -196,7 +197,7 @@ def write_graph(
         stream = outputs.open(target)
         plugin.write_graph(stream, graph, Target(show(target), suffix))
         stream.flush()
-        if plugin.beside and not (is_stdout(target) or is_special(target)):
+        if plugin.beside and not is_stream(target):
             _sidecar.write(outputs, target, stream, graph, plugin.beside)
 
 

@@ -131,6 +131,11 @@ def text_column(
     id_column = find_id_column(names, len(rows[0]), options.id_column, source.name)
     column = _column(names, len(rows[0]), id_column, source)
     ids = None if id_column is None else [row[id_column] for row in rows]
+    if ids is None and names and "id" in names and names[column] != "id":
+        options.note(
+            f"{source.name}: rows are taken in order; --id-column id would match them "
+            "by their ids"
+        )
     return as_array([row[column] for row in rows], source.name), ids
 
 
@@ -142,17 +147,14 @@ def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) ->
     if any(one is not None and not one.isdecimal() for one in asked):
         return True
     first, rest = rows[0], rows[1:]
-    if any(one.lower() in USUAL for one in first):
-        return True
-    return any(
-        one and not NUMBER.fullmatch(one) and all(_is_number(row[at]) for row in rest)
-        for at, one in enumerate(first)
-        if rest
-    )
-
-
-def _is_number(text: str) -> bool:
-    return not text or NUMBER.fullmatch(text) is not None
+    for at, one in enumerate(first):
+        others = {row[at] for row in rest} - {""}
+        if one.lower() in USUAL and one not in others:
+            return True
+        numbers = others and all(map(NUMBER.fullmatch, others))
+        if numbers and one and not NUMBER.fullmatch(one):
+            return True
+    return False
 
 
 def _column(

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import platform
 import secrets
 import stat
 import sys
@@ -17,6 +18,9 @@ from nnkgraph.formats._source import reason, show
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+_PREFIX = f".nnkgraph-{platform.node()[:64]}-"
+"""Locks may be a machine's own: what others have left is theirs to remove."""
 
 _STDOUT = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
@@ -33,6 +37,11 @@ def is_special(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def is_stream(path: str) -> bool:
+    """Return whether a name is standard output, a pipe or a device."""
+    return is_stdout(path) or is_special(path)
 
 
 def stdout_stream(name: str) -> BinaryIO:
@@ -106,12 +115,14 @@ class Outputs:
             stream.flush()
             if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 os.fsync(stream.fileno())
-            stream.close()
+        # Closed only when all have their names: until then they are locked.
         for temporary, target in reversed(self._renames):
             os.replace(temporary, target)  # noqa: PTH105 - one call to replace in tests
         for path in self._removals:
             with contextlib.suppress(FileNotFoundError):
                 Path(path).unlink()
+        for stream in self._streams:
+            stream.close()
         for directory in {os.path.dirname(target) for _, target in self._renames}:  # noqa: PTH120
             _sync_directory(directory)
 
@@ -129,7 +140,7 @@ class Outputs:
 def _temporary(directory: str) -> tuple[str, BinaryIO]:
     """Make a file with a random name, and lock it so that it is known to be in use."""
     while True:
-        path = f"{directory}/.nnkgraph-{secrets.token_hex(8)}.tmp"
+        path = f"{directory}/{_PREFIX}{secrets.token_hex(8)}.tmp"
         # "x" refuses a planted file or link; the umask decides about the mode.
         stream = Path(path).open("x+b")  # noqa: SIM115 - it outlives this function
         with contextlib.suppress(OSError):  # not every file system has locks
@@ -142,7 +153,7 @@ def _temporary(directory: str) -> tuple[str, BinaryIO]:
 
 def _remove_orphans(directory: str) -> None:
     """Remove what killed runs have left: files that nobody holds a lock on."""
-    for path in Path(directory).glob(".nnkgraph-*.tmp"):
+    for path in Path(directory).glob(f"{_PREFIX}*.tmp"):
         # One that is in use, gone, a link or another user's is left alone.
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import inspect
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +51,12 @@ class Function(Plain):
             raise ParameterError(
                 f"kernel 'function': ridge must be from 0 to 1, not {self.ridge:g}"
             )
+
+    @property
+    def source(self) -> str:
+        """Hash of the file that the function is in; what it imports does not count."""
+        path = inspect.getsourcefile(inspect.unwrap(_loaded(self.path)))
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
 
     def prepare(self, x: Any, _name: str, /) -> Any:
         """Try the function on a few rows."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PRODUCTS = 0.9
 """The share of the time that products take, of what is reported as progress."""
 
-_MULTIPLIED = {"squared-distance", "inner-product"}
+MULTIPLIED = {"squared-distance", "inner-product"}
 """Bases whose bounds come from matrix products; others are valued pair by pair."""
 
 
@@ -35,7 +35,7 @@ class Exact:
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
-        if wanted.base in _MULTIPLIED:
+        if wanted.base in MULTIPLIED:
             return self._find_by_products(wanted)
         part = direct_part(wanted)
         return _run(wanted, select_block, part, len(wanted.x), wanted.on_rows)
@@ -99,7 +99,7 @@ def _run(
 def nearest_to(wanted: Wanted, points: FloatArray) -> Candidates:
     """Return the k best rows for every one of some new points."""
     pool = wanted.pool
-    if wanted.base in _MULTIPLIED:
+    if wanted.base in MULTIPLIED:
         part: Any = asked_by(prepare(wanted, pool), points, pool)
         function: Any = _search_block
     else:
@@ -110,7 +110,7 @@ def nearest_to(wanted: Wanted, points: FloatArray) -> Candidates:
 
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:
     """Return the exact candidates of some rows only."""
-    if wanted.base not in _MULTIPLIED:
+    if wanted.base not in MULTIPLIED:
         x = wanted.x
         queries = None if isinstance(x, SparseGram) else x[rows]
         return select(direct_part(wanted), queries, rows)[0]

@@ -27,6 +27,11 @@ def check_undirected(graph: Graph, name: str) -> None:
             f"{name}: the graph is directed; build it with a rule for --symmetrize "
             "other than none"
         )
+    if graph.adjacency.nnz and graph.adjacency.data.min() < 0:
+        raise InputError(
+            f"{name}: some edges have negative weights, and a Laplacian needs "
+            "similarities; drop or shift them"
+        )
 
 
 def scaled(adjacency: csr_array) -> tuple[csr_array, FloatArray]:
@@ -45,7 +50,7 @@ def scaled(adjacency: csr_array) -> tuple[csr_array, FloatArray]:
     root = np.sqrt(np.asarray(adjacency.sum(axis=1), np.float64))
     inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
     rows = np.repeat(np.arange(len(root)), np.diff(adjacency.indptr))
-    values = adjacency.data * (inverse[rows] * inverse[adjacency.indices])
+    values = (adjacency.data * inverse[rows]) * inverse[adjacency.indices]
     shape = adjacency.shape
     return csr_array((values, adjacency.indices, adjacency.indptr), shape), root
 

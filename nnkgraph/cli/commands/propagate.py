@@ -176,6 +176,11 @@ def _say(graph: str, output: str, labels: str, about: dict[str, Any]) -> None:
         f"{output}: {about['predicted']} nodes predicted, unreached: "
         f"{about['unreached']}"
     )
+    if not about["predicted"] + about["unreached"]:
+        say.warning(
+            f"{output}: every node has a label already; name what stands for none with "
+            "--missing"
+        )
     if about["unreached"]:
         say.warning(
             f"{output}: {about['unreached']} of {about['nodes']} nodes get no label: "

@@ -157,7 +157,8 @@ def _fitted(
     for trial in trials:
         kernel = trial.plan.kernel
         rule = getattr(kernel, "sigma", None)
-        if not isinstance(rule, str) or rule == "local":
+        idle = not trial.plan.method.uses_kernel
+        if idle or not isinstance(rule, str) or rule == "local":
             kernels[kernel, trial.k] = kernel
             continue
         if own is None:

@@ -231,6 +231,8 @@ def _decided(
     codes = np.full(len(weights), -1)
     confidence = np.full(len(weights), np.nan)
     some = weights[reached]
+    if not np.isfinite(some).all():
+        raise InputError("the graph's weights are too far apart to be solved with")
     codes[reached] = some.argmax(axis=1)
     total = some.sum(axis=1)
     confidence[reached] = some.max(axis=1) / np.where(total > 0, total, 1.0)
