@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from nnkgraph import formats
 from nnkgraph.data import Candidates, Graph
 from nnkgraph.errors import InputError, NnkGraphError, OutputError, ParameterError
+from nnkgraph.formats._output import _PREFIX
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3)
 
@@ -750,7 +751,7 @@ def test_h06_a_planted_link_is_not_written_through(tmp_path, monkeypatch, suffix
     victim = tmp_path / "victim"
     victim.write_text("precious")
     monkeypatch.setattr("secrets.token_hex", lambda _: "guess")
-    planted = tmp_path / ".nnkgraph-guess.tmp"
+    planted = tmp_path / f"{_PREFIX}guess.tmp"
     planted.symlink_to(victim)
     with pytest.raises(OutputError, match="exists"):
         formats.write_graph(tmp_path / f"g.{suffix}", graph())
