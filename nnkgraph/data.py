@@ -226,3 +226,12 @@ class Answers:
 
     report: dict[str, Any] = field(default_factory=dict, compare=False)
     """What happened; never stored."""
+
+    distances: csr_array | None = None
+    """Distances at the places of the weights, where the kernel has any."""
+
+    nearest: IndexArray | None = None
+    """(queries,) the best candidate of each, whatever its weight; -1 for none."""
+
+    identical: IndexArray | None = None
+    """(queries,) the first row with the same values as the query, or -1."""

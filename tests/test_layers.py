@@ -55,6 +55,7 @@ ROOMS = [
     "query",
     "catalog",
     "tasks",
+    "sklearn",
     "cli",
 ]
 MODULES = sorted(
