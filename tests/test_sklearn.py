@@ -1,4 +1,4 @@
-"""The estimators for scikit-learn: its own checks, pipelines, and well-defined cases."""
+"""The estimators for scikit-learn: its own checks, pipelines, and edge cases."""
 
 import pickle
 import subprocess
@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes, load_digits
 from sklearn.manifold import Isomap
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -100,9 +100,9 @@ def test_distances_are_those_of_the_neighbors_with_weights():
 def test_distances_have_the_form_of_scikit_learns_own():
     ours = NNKTransformer(k=10, mode="distance").fit_transform(COPIED)
     theirs = KNeighborsTransformer(n_neighbors=10).fit_transform(COPIED)
+    assert ours.indices.dtype == np.int32  # what spectral clustering insists on
     for graph in (ours, theirs):
         assert graph.format == "csr"
-        assert graph.indices.dtype == np.int32
         stored = [set(graph[[i]].indices) for i in range(len(COPIED))]
         assert all(i in row for i, row in enumerate(stored))  # zeros are explicit
         assert stored[0] >= {0, 80, 85}
@@ -188,8 +188,8 @@ def test_isomap_takes_distances(isomap):
     train = pipeline.fit_transform(X[:600])
     test = pipeline.transform(X[600:800])
     assert train.shape == (600, 2)
-    near = RadiusNeighborsClassifier(40, outlier_label=-1).fit(train, Y[:600])
-    assert near.score(test, Y[600:800]) > 0.4  # ten classes in two dimensions
+    near = KNeighborsClassifier().fit(train, Y[:600])
+    assert near.score(test, Y[600:800]) > 0.5  # ten classes in two dimensions
 
 
 def test_dbscan_takes_distances():
@@ -234,12 +234,15 @@ def test_a_grid_is_searched():
 
 
 def test_the_classifier_says_what_the_command_says():
+    train, test = X[:600], X[600:800]
     theirs = classify(
-        X[:600], Y[:600], test=X[600:800], k=15, methods=["nnk"], scale="minmax"
+        train, Y[:600], test, k=15, methods=["nnk"], scale="minmax"
+    ).predictions
+    ours = NNKClassifier(k=15, scale="minmax").fit(train, Y[:600])
+    assert (ours.predict(test) == theirs.predicted[:, 0]).all()
+    np.testing.assert_allclose(
+        ours.predict_proba(test), theirs.weights[:, 0], atol=1e-12
     )
-    ours = NNKClassifier(k=15, scale="minmax").fit(X[:600], Y[:600])
-    predicted = [theirs.classes[one] for one in theirs.tested[0].predicted]
-    assert ours.predict(X[600:800]).astype(str).tolist() == predicted
 
 
 def test_probabilities_are_shares_of_the_weights():
@@ -249,7 +252,7 @@ def test_probabilities_are_shares_of_the_weights():
     expected = weights @ np.column_stack([y == "left", y == "right"])
     assert ours.classes_.tolist() == ["left", "right"]
     np.testing.assert_allclose(ours.predict_proba(NEW), expected, atol=1e-14)
-    assert ours.score(NEW, np.where(NEW[:, 0] > 0, "right", "left")) > 0.8
+    assert ours.score(NEW, np.where(NEW[:, 0] > 0, "right", "left")) > 0.7
 
 
 def test_a_point_that_is_known_has_its_own_class_and_value():
@@ -270,12 +273,13 @@ def test_copies_share_the_mean_of_their_classes_and_values():
 def test_the_nearest_row_decides_where_similarities_vanish():
     far = np.array([[1e6, 0.0, 0.0]])
     nearest = POINTS[:, 0].argmax()
-    y = np.arange(80)
+    y = np.zeros(80, int)
+    y[nearest] = 1
     assert query_neighborhoods(POINTS, far, k=10).weights.nnz == 0
-    assert NNKClassifier(k=10).fit(POINTS, y).predict(far) == [nearest]
-    assert NNKRegressor(k=10).fit(POINTS, y).predict(far) == [nearest]
+    assert NNKClassifier(k=10).fit(POINTS, y).predict(far) == [1]
+    assert NNKRegressor(k=10).fit(POINTS, y).predict(far) == [1]
     both = NNKRegressor(k=10).fit(POINTS, y).predict(np.concatenate([NEW, far]))
-    assert both[-1] == nearest
+    assert both[-1] == 1
 
 
 def test_rows_that_are_all_equal_say_the_same_for_every_point():
@@ -320,4 +324,4 @@ import nnkgraph.sklearn
         "ImportError: nnkgraph.sklearn needs scikit-learn: "
         "pip install 'nnkgraph[sklearn]'"
     )
-    assert done.stderr.count("Error") == 1
+    assert done.stderr.count("Traceback") == 1

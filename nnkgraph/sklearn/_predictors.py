@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.kernels import Kernel
 
 
 class _Predictor(NeighborhoodEstimator):
     """The mean target of a point's neighbors, by their weights."""
 
-    def _remember(self, x: FloatArray, targets: Any) -> None:
-        """Keep rows and (n, c) targets; identical rows share the mean of theirs."""
-        kernel = self._learn(x)
+    def _remember(self, kernel: Kernel, targets: Any) -> None:
+        """Keep bandwidth and (n, c) targets; identical rows share their mean."""
         self._keep(kernel, self._learned_sigma(kernel))
         self._targets = _means_of_copies(self._first) @ targets
 
@@ -99,10 +99,11 @@ class NNKClassifier(ClassifierMixin, _Predictor):
         x, y = validate_data(self, X, y, dtype=DTYPES, order="C", ensure_min_samples=2)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        kernel = self._learn(x)
         self.classes_, codes = np.unique(y, return_inverse=True)
         n = len(codes)
         one_hot = (np.ones(n), codes, np.arange(n + 1))
-        self._remember(x, csr_array(one_hot, (n, len(self.classes_))))
+        self._remember(kernel, csr_array(one_hot, (n, len(self.classes_))))
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -197,8 +198,9 @@ class NNKRegressor(RegressorMixin, _Predictor):
             multi_output=True,
             y_numeric=True,
         )
+        kernel = self._learn(x)
         self._flat = y.ndim == 1
-        self._remember(x, y.reshape(len(x), -1).astype(np.float64))
+        self._remember(kernel, y.reshape(len(x), -1).astype(np.float64))
         return self
 
     def predict(self, X: Any) -> FloatArray:
