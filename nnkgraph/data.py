@@ -21,6 +21,7 @@ from nnkgraph.checks import (
     row_blocks,
 )
 from nnkgraph.gram import SparseGram
+from nnkgraph.objects import Convertible
 
 __all__ = [
     "Answers",
@@ -167,7 +168,7 @@ class Neighborhoods:
 
 
 @dataclass(frozen=True)
-class Graph:
+class Graph(Convertible):
     """A weighted graph and what is known about how it came to be."""
 
     adjacency: csr_array

@@ -17,6 +17,7 @@ ROOMS = [
     "stages",
     "checks",
     "gram",
+    "objects",
     "data",
     "labels",
     "scaling",
