@@ -21,6 +21,7 @@ from nnkgraph.checks import (
     row_blocks,
 )
 from nnkgraph.gram import SparseGram
+from nnkgraph.objects import Convertible
 
 __all__ = [
     "Answers",
@@ -167,7 +168,7 @@ class Neighborhoods:
 
 
 @dataclass(frozen=True)
-class Graph:
+class Graph(Convertible):
     """A weighted graph and what is known about how it came to be."""
 
     adjacency: csr_array
@@ -226,3 +227,12 @@ class Answers:
 
     report: dict[str, Any] = field(default_factory=dict, compare=False)
     """What happened; never stored."""
+
+    distances: csr_array | None = None
+    """Distances at the places of the weights, where the kernel has any."""
+
+    nearest: IndexArray | None = None
+    """(queries,) the best candidate of each, whatever its weight; -1 for none."""
+
+    identical: IndexArray | None = None
+    """(queries,) the first row with the same values as the query, or -1."""

@@ -17,6 +17,7 @@ ROOMS = [
     "stages",
     "checks",
     "gram",
+    "objects",
     "data",
     "labels",
     "scaling",
@@ -55,6 +56,7 @@ ROOMS = [
     "query",
     "catalog",
     "tasks",
+    "sklearn",
     "cli",
 ]
 MODULES = sorted(

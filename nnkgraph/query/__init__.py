@@ -13,8 +13,9 @@ from nnkgraph.duplicates import distinct_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.executors import open_pool
 from nnkgraph.find import wanted_of
+from nnkgraph.pairs import DISTANCES
 from nnkgraph.prepare import DEFAULT_K, estimated_seconds, make_plan, warm_up
-from nnkgraph.query._answers import facts, matrix, with_twins
+from nnkgraph.query._answers import as_given, facts, matrices, with_twins
 from nnkgraph.query._candidates import candidates_of, fitted, twins
 from nnkgraph.scaling import Scaling
 from nnkgraph.search.auto import Auto
@@ -111,7 +112,9 @@ def query_neighborhoods(
             index = np.array(found.index)
             solved = with_twins(solved, index, twin, has_error=plan.method.has_error)
         used = pool.workers
-    weights = matrix(solved.weights, index, rows, len(data.x), normalize=normalize)
+    weights, distances = matrices(
+        solved.weights, found.distance, index, rows, len(data.x), normalize=normalize
+    )
     return Answers(
         weights,
         solved.errors,
@@ -133,6 +136,9 @@ def query_neighborhoods(
             },
             {"identical": int((twin >= 0).sum()), "workers": used},
         ),
+        distances=distances if plan.kernel.nearness in DISTANCES else None,
+        nearest=as_given(index[:, 0], rows),
+        identical=as_given(twin, rows),
     )
 
 

@@ -33,21 +33,38 @@ def with_twins(
     return replace(found, weights=weights, errors=values[0], certificate=values[1])
 
 
-def matrix(
-    weights: FloatArray, index: IndexArray, rows: Rows, n: int, *, normalize: bool
-) -> csr_array:
-    """Put weights at the rows of the data as it was given."""
+def matrices(
+    weights: FloatArray,
+    distance: FloatArray,
+    index: IndexArray,
+    rows: Rows,
+    n: int,
+    *,
+    normalize: bool,
+) -> tuple[csr_array, csr_array]:
+    """Put weights and distances of neighbors at the rows of the data as given."""
     from scipy.sparse import coo_array
 
     row, column = np.nonzero(weights > 0)
-    target, value = index[row, column], weights[row, column]
-    if rows.origin is not None:
-        target = rows.origin[target]
+    target = as_given(index[row, column], rows)
+    value = weights[row, column]
     if normalize:
         value = value / weights.sum(axis=1)[row]
-    joined = coo_array((value, (row, target)), (len(weights), n)).tocsr()
-    joined.sort_indices()
-    return joined
+    shape = len(weights), n
+    joined = [
+        coo_array((one, (row, target)), shape).tocsr()
+        for one in (value, distance[row, column])
+    ]
+    for one in joined:
+        one.sort_indices()
+    return joined[0], joined[1]
+
+
+def as_given(index: IndexArray, rows: Rows) -> IndexArray:
+    """Return numbers among the distinct rows as numbers of the data; -1 stays."""
+    if rows.origin is None:
+        return index
+    return np.where(index >= 0, rows.origin[np.maximum(index, 0)], -1)
 
 
 def facts(

@@ -1,0 +1,99 @@
+"""Graphs as objects of other packages, which are imported when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.errors import ResourceError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+
+class Convertible:
+    """What a graph needs to become an object of another package.
+
+    Every node is kept, with or without an edge; an undirected edge is given once. Edges
+    have ``weight``; nodes have ``error``, their J, where the method has one.
+    """
+
+    adjacency: csr_array
+    ids: tuple[str, ...] | None
+    directed: bool
+    errors: NDArray[np.floating[Any]] | None
+
+    def to_scipy(self) -> csr_array:
+        """Return a copy of the adjacency matrix."""
+        return self.adjacency.copy()
+
+    def to_networkx(self) -> Any:
+        """Return a ``networkx.Graph``, or a ``DiGraph`` where edges have a direction.
+
+        Nodes are known by their ids, or by their numbers where they have none.
+        """
+        networkx = _package("networkx")
+        graph = networkx.DiGraph() if self.directed else networkx.Graph()
+        n = self.adjacency.shape[0]
+        names = range(n) if self.ids is None else self.ids
+        if self.errors is None:
+            graph.add_nodes_from(names)
+        else:
+            values = self.errors.tolist()
+            graph.add_nodes_from(
+                (name, {"error": value})
+                for name, value in zip(names, values, strict=True)
+            )
+        source, target, weight = self._edges()
+        graph.add_weighted_edges_from(
+            (names[i], names[j], w)
+            for i, j, w in zip(
+                source.tolist(), target.tolist(), weight.tolist(), strict=True
+            )
+        )
+        return graph
+
+    def to_igraph(self) -> Any:
+        """Return an ``igraph.Graph``; ids are the vertex attribute ``name``."""
+        igraph = _package("igraph")
+        source, target, weight = self._edges()
+        graph = igraph.Graph(
+            self.adjacency.shape[0],
+            np.column_stack([source, target]).tolist(),
+            directed=self.directed,
+        )
+        graph.es["weight"] = weight.tolist()
+        if self.ids is not None:
+            graph.vs["name"] = list(self.ids)
+        if self.errors is not None:
+            graph.vs["error"] = self.errors.tolist()
+        return graph
+
+    def to_pygsp(self) -> Any:
+        """Return a ``pygsp.graphs.Graph``; errors are its signal ``error``.
+
+        Nodes are known by their numbers there, so ids are left behind.
+        """
+        graph = _package("pygsp").graphs.Graph(self.to_scipy())
+        if self.errors is not None:
+            graph.set_signal(np.array(self.errors), "error")
+        return graph
+
+    def _edges(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """Return sources, targets and weights; undirected from the lower node."""
+        edges = self.adjacency.tocoo()
+        kept = slice(None) if self.directed else edges.row < edges.col
+        return edges.row[kept], edges.col[kept], edges.data[kept]
+
+
+def _package(name: str) -> Any:
+    """Import a package that only some users have."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:  # it is there, but lacks something itself
+            raise
+        raise ResourceError(f"this needs {name}: pip install {name}") from error
