@@ -52,6 +52,7 @@ ROOMS = [
     "budget",
     "find",
     "build",
+    "into",
     "query",
     "catalog",
     "tasks",
