@@ -129,8 +129,8 @@ class Goal:
         self,
         features: str,
         path: str,
-        format: str | None,
-        no_clobber: bool,  # noqa: A002
+        format: str | None,  # noqa: A002 - the option's name
+        no_clobber: bool,
     ) -> Target:
         """Return the place of one graph."""
         if self.into:

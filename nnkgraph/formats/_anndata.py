@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import InputError
+from nnkgraph.formats._arrays import check_real
 from nnkgraph.formats._h5 import check_dataset, contents, find, read_texts, walk
 from nnkgraph.formats._h5heap import check_heaps
+from nnkgraph.formats._memory import check_fits
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
     import h5py
+    from numpy.typing import NDArray
 
     from nnkgraph.formats._source import Source
 
@@ -40,7 +43,9 @@ def require_anndata(file: h5py.File, source: Source) -> None:
 
 def usual_item(file: h5py.File) -> str | None:
     """Return where features are, where nobody says: the first that is there."""
-    return next((one for one in ("obsm/X_pca", "X") if has(file, one)), None)
+    if has(file, "obsm/X_pca") or has_field(file, "obsm", "X_pca"):
+        return "obsm/X_pca"
+    return "X" if has(file, "X") else None
 
 
 def attribute(node: Any, name: str) -> str:
@@ -63,7 +68,7 @@ def has(file: h5py.File, path: str) -> bool:
         node = node[part]
         if not isinstance(node, h5py.Group):
             return False
-    return node.get(last, getlink=True) is not None
+    return bool(last) and node.get(last, getlink=True) is not None
 
 
 def cell_names(file: h5py.File, source: Source) -> list[str] | None:
@@ -103,20 +108,40 @@ def _index(file: h5py.File, source: Source) -> h5py.Dataset:
 
 
 def _old_names(index: h5py.Dataset, source: Source) -> list[str] | None:
+    first = next(iter(index.dtype.names))
+    if index.dtype[first].kind != "S":
+        return None
+    names = _field(index, first, source).ravel().tolist()
+    return [one.decode("utf-8", "replace") for one in names]
+
+
+def has_field(file: h5py.File, path: str, field: str) -> bool:
+    """Return whether a compound dataset has a field, as in files before 0.7."""
     import h5py
 
-    first = next(iter(index.dtype.names))
-    text = h5py.check_string_dtype(index.dtype[first])
-    if index.dtype[first].kind != "S" or (text and text.length is None):
+    if not isinstance(file.get(path, getlink=True), h5py.HardLink):
+        return False
+    names = getattr(getattr(file[path], "dtype", None), "names", None)
+    return field in (names or ())
+
+
+def read_field(file: h5py.File, path: str, source: Source) -> NDArray[Any] | None:
+    """Read numbers that are such a field; None where the path leads to none."""
+    folder, _, field = path.strip("/").rpartition("/")
+    if not (folder and has_field(file, folder, field)):
         return None
-    if index.external or index.is_virtual:
-        raise InputError(f"{source.name}: obs keeps its values in other files")
-    values = np.asarray(index.fields(first)[:])
-    return [one.decode("utf-8", "replace") for one in values.ravel().tolist()]
+    check_real(file[folder].dtype[field].base, source.name)
+    return _field(file[folder], field, source)
+
+
+def _field(table: h5py.Dataset, field: str, source: Source) -> NDArray[Any]:
+    check_dataset(table, source.name, fields=True)
+    check_fits(table.nbytes, source.name, f"the dataset {show(table.name)}")
+    return np.ascontiguousarray(table.fields(field)[()])
 
 
 def read_category(
-    file: h5py.File, path: str, codes: h5py.Dataset, source: Source
+    file: h5py.File, path: str, numbers: NDArray[Any], source: Source
 ) -> list[str]:
     """Return the texts of a column that stores numbers of categories.
 
@@ -127,17 +152,15 @@ def read_category(
     """
     import h5py
 
-    check_dataset(codes, source.name)
     categories = find(file, path, source.name)
     check_dataset(categories, source.name)
     if h5py.check_string_dtype(categories.dtype) is None:
         names = [str(one) for one in categories[()].ravel().tolist()]
     else:
         names = [str(one) for one in read_texts(categories, source, heaps=False)]
-    numbers = codes[()]
     good = numbers.dtype.kind in "iu" and numbers.ndim == 1
     if not good or (numbers.size and int(numbers.max()) >= len(names)):
         raise InputError(
-            f"{source.name}: {show(codes.name)} is no list of numbers of categories"
+            f"{source.name}: some cells have none of the categories in {show(path)}"
         )
     return [names[at] if at >= 0 else "" for at in numbers.tolist()]

@@ -106,14 +106,17 @@ def walk(file: h5py.File, path: str, name: str) -> h5py.Dataset | h5py.Group:
     return node
 
 
-def check_dataset(dataset: h5py.Dataset, name: str) -> None:
-    """Refuse a dataset without values, or with values from elsewhere."""
+def check_dataset(dataset: h5py.Dataset, name: str, *, fields: bool = False) -> None:
+    """Refuse a dataset without values, or with values from elsewhere.
+
+    `fields` is True where a compound one is welcome.
+    """
     import h5py
 
     what = f"{name}: the dataset {show(dataset.name)}"
     if dataset.shape is None:
         raise InputError(f"{what} is empty; the file holds {contents(dataset.file)}")
-    if dataset.dtype.kind == "V" or dataset.shape == ():
+    if (dataset.dtype.kind == "V" and not fields) or dataset.shape == ():
         kind = "a single value" if dataset.shape == () else "compound"
         raise InputError(f"{what} is {kind}; the file holds {contents(dataset.file)}")
     if dataset.external or dataset.is_virtual:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import h5py
     from numpy.typing import NDArray
+
     from nnkgraph.formats._format import Note
     from nnkgraph.formats._source import Source
 
@@ -168,7 +169,7 @@ def _check_room(size: int, source: Source) -> None:
     total, _, free = shutil.disk_usage(folder)
     if size > free and total:  # some file systems do not know
         raise ResourceError(
-            f"{source.name}: as a dense matrix it takes {in_words(size)}; the memory is "
+            f"{source.name}: as a dense matrix it takes {in_words(size)}; memory is "
             f"too small, and {folder} has {in_words(free)}: set TMPDIR to a directory "
             "with room, or use obsm/X_pca"
         )

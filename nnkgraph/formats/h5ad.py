@@ -13,6 +13,7 @@ from nnkgraph.formats._anndata import (
     has,
     is_anndata,
     read_category,
+    read_field,
     usual_item,
 )
 from nnkgraph.formats._columns import as_array, pick_column
@@ -73,6 +74,9 @@ def _matrix(file: h5py.File, source: Source, note: Note) -> NDArray[Any]:
                 f"matrix as FILE::PATH: {contents(file)}"
             )
         note(f"{source.name}: features are in {path}")
+    field = read_field(file, path, source)
+    if field is not None:
+        return field
     node = walk(file, path, source.name)
     if isinstance(node, h5py.Dataset):
         return read_array(node, source.name)
@@ -108,15 +112,22 @@ def _column(file: h5py.File, source: Source) -> NDArray[Any]:
         skipped = {f"obs/{obs.attrs.get('_index')}", "obs/__categories"}
         found = [one for one in found if one not in skipped]
         path = pick_column(found, source.name, "column")
+    folder, _, name = path.strip("/").rpartition("/")
+    values = read_field(file, path, source)
+    if values is not None:
+        where = f"uns/{name}_categories"
+        if not (folder == "obs" and has(file, where)):
+            return values
+        return as_array(read_category(file, where, values, source), source.name)
     node = walk(file, path, source.name)
     if isinstance(node, h5py.Group):
-        codes = find(file, f"{path}/codes", source.name)
+        codes = read_array(find(file, f"{path}/codes", source.name), source.name)
         texts = read_category(file, f"{path}/categories", codes, source)
         return as_array(texts, source.name)
-    folder, _, name = path.strip("/").rpartition("/")
     where = f"{folder}/__categories/{name}"
     if folder and has(file, where):  # anndata 0.7
-        return as_array(read_category(file, where, node, source), source.name)
+        codes = read_array(node, source.name)
+        return as_array(read_category(file, where, codes, source), source.name)
     if h5py.check_string_dtype(node.dtype) is None:
         return read_array(node, source.name)
     return as_array(read_texts(node, source, heaps=False).ravel().tolist(), source.name)

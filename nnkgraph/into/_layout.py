@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from nnkgraph.errors import OutputError, ParameterError
-from nnkgraph.formats._anndata import has
+from nnkgraph.formats._anndata import has, has_field
 from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._h5 import walk
 from nnkgraph.formats._source import show
@@ -127,8 +127,9 @@ def _neighbors(
         "metric": metric,
         "random_state": facts["seed"],
     }
-    if keys.use_rep == "X" or (keys.use_rep and has(file, f"obsm/{keys.use_rep}")):
-        params["use_rep"] = keys.use_rep
+    rep = keys.use_rep
+    if rep and (rep == "X" or has(file, f"obsm/{rep}") or has_field(file, "obsm", rep)):
+        params["use_rep"] = rep
     return {
         "connectivities_key": keys.connectivities,
         "distances_key": keys.distances,
