@@ -111,13 +111,17 @@ def check_budget(budget: Budget) -> None:
     _check_room(folder, budget.scratch, ResourceError, advice)
 
 
-def check_output_room(output: str, n: int, k: int) -> None:
-    """Refuse a disk that is too full even for a graph that keeps few candidates."""
+def check_output_room(output: str, n: int, k: int, copied: int = 0) -> None:
+    """Refuse a disk that is too full even for a graph that keeps few candidates.
+
+    `copied` is the size of a file that is copied to hold the graph.
+    """
     if formats.is_stream(output):
         return
     folder = os.path.dirname(os.path.realpath(output))  # noqa: PTH120
-    advice = "for the graph; write it elsewhere"
-    _check_room(folder, n * k * _LEAST, OutputError, advice)
+    what = "a copy of the file with the graph" if copied else "the graph"
+    advice = f"for {what}; write it elsewhere"
+    _check_room(folder, copied + n * k * _LEAST, OutputError, advice)
 
 
 def _check_room(folder: str, needed: int, kind: Any, advice: str) -> None:

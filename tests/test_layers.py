@@ -53,6 +53,7 @@ ROOMS = [
     "budget",
     "find",
     "build",
+    "into",
     "query",
     "catalog",
     "tasks",

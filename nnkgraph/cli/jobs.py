@@ -11,11 +11,11 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry, report
-from nnkgraph.budget import check_budget, check_output_room, estimate
+from nnkgraph.budget import check_budget, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
-from nnkgraph.cli import say
-from nnkgraph.cli.files import read_features, split_format
+from nnkgraph.cli import say, targets
+from nnkgraph.cli.files import read_features
 from nnkgraph.cli.progress import Progress
 from nnkgraph.cli.summary import say_result
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
@@ -49,7 +49,9 @@ class _Gates:
 def build_all(
     features: tuple[str, ...],
     *,
-    output: str,
+    output: str | None,
+    into: str | None,
+    key_added: str | None,
     report: str | None,
     resume: str | None,
     format: str | None,  # noqa: A002 - the option's name
@@ -64,12 +66,14 @@ def build_all(
 ) -> None:
     """Build every input; a bad one is reported and does not stop the others."""
     settings["digits"] = digits or 0
+    goal = targets.goal_of(features, output, into, key_added)
+    settings |= targets.defaults(goal, settings)
     # Mistakes in words are found before time is spent on reading.
     registry.create("methods", settings["method"])
     kernel = registry.create("kernels", settings["kernel"])
     search = registry.create("search", settings["search"])
     candidates = [search.path] if isinstance(search, Precomputed) else []
-    read_format, write_format = split_format(format, features, output)
+    read_format, write_format = goal.split_format(format, features)
     reading = {
         "format": read_format,
         "delimiter": delimiter,
@@ -77,12 +81,11 @@ def build_all(
         "id_column": id_column,
         "sparse": kernel.base == "gram",
     }
-    for files in _targets(features, output, report, resume):
+    for files in _targets(features, goal.path, report, resume):
         try:
             inputs = [files.features, *candidates]
-            formats.check_output(
-                files.output, format=write_format, no_clobber=no_clobber, inputs=inputs
-            )
+            target = goal.target(files.features, files.output, write_format, no_clobber)
+            target.check(inputs)
             if files.report:
                 if files.report == files.output:
                     raise ParameterError(
@@ -91,7 +94,7 @@ def build_all(
                 formats.check_file(files.report, no_clobber=no_clobber, inputs=inputs)
             _check_resume(files)
             gates = _Gates(dry_run, min_recall)
-            _build_one(files, reading, write_format, settings, gates)
+            _build_one(files, reading, target, settings, gates)
         except NnkGraphError as error:
             if len(features) == 1:
                 raise
@@ -145,7 +148,7 @@ def _check_resume(files: _Files) -> None:
 def _build_one(
     files: _Files,
     reading: dict[str, Any],
-    write_format: str | None,
+    target: targets.Target,
     settings: dict[str, Any],
     gates: _Gates,
 ) -> None:
@@ -154,16 +157,16 @@ def _build_one(
     with MemoryWatch() as memory:
         with stages("read"):
             matrix = read_features(files.features, **reading)
-        formats.check_ids(files.output, matrix.ids, format=write_format)
+        target.check_rows(matrix)
         n, d = matrix.x.shape
         say.detail(f"{files.features}: {n} x {d} {matrix.dtype}")
         if gates.dry_run:
-            _say_plan(files, matrix, settings)
+            _say_plan(files, matrix, settings, target)
             return
-        check_output_room(files.output, n, min(settings["k"] or DEFAULT_K, n))
+        target.check_room(n, min(settings["k"] or DEFAULT_K, n))
         graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
         with stages("write"):
-            formats.write_graph(files.output, graph, format=write_format)
+            target.write(graph, matrix, settings)
         if files.resume:
             remove_checkpoint(Path(files.resume))
     full = {
@@ -184,7 +187,9 @@ def _timings(stages: Progress, total: float) -> dict[str, float]:
     return {**{name: stages.seconds.get(name, 0.0) for name in names}, "total": total}
 
 
-def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None:
+def _say_plan(
+    files: _Files, matrix: Features, settings: dict[str, Any], target: targets.Target
+) -> None:
     """Check what can be checked, and say what would be done."""
     others = {"workers", "seed", "connect", "grow", "max_k", "k_check", "digits"}
     others.add("patience")
@@ -211,7 +216,7 @@ def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None
         "memory are available"
     )
     check_budget(needed)
-    check_output_room(files.output, n, plan.k)
+    target.check_room(n, plan.k)
 
 
 def _write_report(path: str, full: dict[str, Any]) -> None:

@@ -68,6 +68,19 @@ def find(file: h5py.File, path: str, name: str) -> h5py.Dataset:
     """
     import h5py
 
+    node = walk(file, path, name)
+    if not isinstance(node, h5py.Dataset):
+        raise InputError(
+            f"{name}: {show(path)!r} is a group, not a dataset; it holds "
+            f"{contents(file)}"
+        )
+    return node
+
+
+def walk(file: h5py.File, path: str, name: str) -> h5py.Dataset | h5py.Group:
+    """Return what stands at a path as `find` does, be it a dataset or a group."""
+    import h5py
+
     node, parts, links = file, _split(path), 0
     while parts:
         part = parts.pop(0)
@@ -90,22 +103,20 @@ def find(file: h5py.File, path: str, name: str) -> h5py.Dataset:
             node = file if link.path.startswith("/") else node
             continue
         node = node[part]
-    if not isinstance(node, h5py.Dataset):
-        raise InputError(
-            f"{name}: {show(path)!r} is a group, not a dataset; it holds "
-            f"{contents(file)}"
-        )
     return node
 
 
-def check_dataset(dataset: h5py.Dataset, name: str) -> None:
-    """Refuse a dataset without values, or with values from elsewhere."""
+def check_dataset(dataset: h5py.Dataset, name: str, *, fields: bool = False) -> None:
+    """Refuse a dataset without values, or with values from elsewhere.
+
+    `fields` is True where a compound one is welcome.
+    """
     import h5py
 
     what = f"{name}: the dataset {show(dataset.name)}"
     if dataset.shape is None:
         raise InputError(f"{what} is empty; the file holds {contents(dataset.file)}")
-    if dataset.dtype.kind == "V" or dataset.shape == ():
+    if (dataset.dtype.kind == "V" and not fields) or dataset.shape == ():
         kind = "a single value" if dataset.shape == () else "compound"
         raise InputError(f"{what} is {kind}; the file holds {contents(dataset.file)}")
     if dataset.external or dataset.is_virtual:
@@ -140,13 +151,18 @@ def _check_stored(dataset: h5py.Dataset, what: str) -> None:
         )
 
 
-def read_texts(dataset: h5py.Dataset, source: Source) -> NDArray[Any]:
-    """Read a dataset of text, once what the library trusts has been checked."""
+def read_texts(
+    dataset: h5py.Dataset, source: Source, *, heaps: bool = True
+) -> NDArray[Any]:
+    """Read a dataset of text, once what the library trusts has been checked.
+
+    `heaps` is False where ``check_heaps`` has looked at the file already.
+    """
     import h5py
 
     check_dataset(dataset, source.name)
     if h5py.check_string_dtype(dataset.dtype).length is None:
-        check_texts(dataset, source.open(), source.name)
+        check_texts(dataset, source.open(), source.name, heaps=heaps)
     return np.asarray(dataset.asstr()[()], object)
 
 

@@ -7,6 +7,7 @@ nothing in Python could end that: so the sizes are looked at before the library 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import mmap
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from nnkgraph.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import h5py
 
     Content = bytes | mmap.mmap
@@ -25,17 +28,33 @@ _HEAD = 16
 """Bytes of a heap before its first object, and of an object before its content."""
 
 
-def check_texts(dataset: h5py.Dataset, stream: BinaryIO, name: str) -> None:
+def check_texts(
+    dataset: h5py.Dataset, stream: BinaryIO, name: str, *, heaps: bool = True
+) -> None:
     """Refuse a file whose heaps, or whose references to them, are broken."""
+    with _content(stream) as content:
+        _check_references(dataset, content, name)
+        if heaps:
+            _check_heaps(content, name)
+
+
+def check_heaps(stream: BinaryIO, name: str) -> None:
+    """Refuse a file whose heaps are broken: attributes keep their text there, too."""
+    with _content(stream) as content:
+        _check_heaps(content, name)
+
+
+@contextlib.contextmanager
+def _content(stream: BinaryIO) -> Iterator[Content]:
     with stream:
         if isinstance(stream, io.BytesIO):
-            _check(dataset, stream.getvalue(), name)
+            yield stream.getvalue()
             return
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            _check(dataset, content, name)
+            yield content
 
 
-def _check(dataset: h5py.Dataset, content: Content, name: str) -> None:
+def _check_references(dataset: h5py.Dataset, content: Content, name: str) -> None:
     for start, stored, count in _pieces(dataset):
         width = stored // max(1, count)
         end = min(start + stored, len(content))
@@ -44,7 +63,6 @@ def _check(dataset: h5py.Dataset, content: Content, name: str) -> None:
             (length,) = struct.unpack_from("<I", content, place)
             if length > len(content):
                 raise InputError(f"{name}: damaged HDF5 file: a text has no end")
-    _check_heaps(content, name)
 
 
 def _pieces(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:

@@ -40,7 +40,7 @@ _BLOCK_BYTES = 1 << 24
 class H5(Format):
     """HDF5 file (features, candidates)."""
 
-    suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5", ".h5ad")
+    suffixes: ClassVar[tuple[str, ...]] = (".h5", ".hdf5")
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
 
@@ -48,7 +48,7 @@ class H5(Format):
         """Read the only matrix, or the dataset that the item names."""
         with open_h5(source) as file:
             dataset = find(file, source.item or _pick(file, source), source.name)
-            x = _read(dataset, source.name)
+            x = read_array(dataset, source.name)
             ids = _ids(dataset, source) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
@@ -73,7 +73,7 @@ class H5(Format):
                     options.note(f"{source.name}: labels are in {show(path)!r}")
             dataset = find(file, path, source.name)
             if h5py.check_string_dtype(dataset.dtype) is None:
-                values = _read(dataset, source.name)
+                values = read_array(dataset, source.name)
             else:
                 texts = read_texts(dataset, source)
                 values = as_array(texts.ravel().tolist(), source.name)
@@ -87,10 +87,10 @@ class H5(Format):
         name = source.name
         with open_h5(source) as file:
             dataset = find(file, source.item or "neighbors", name)
-            neighbors = as_neighbors(_read(dataset, name), name)
+            neighbors = as_neighbors(read_array(dataset, name), name)
             if source.item or "distances" not in file:
                 return neighbors, None
-            values = _read(find(file, "distances", name), name)
+            values = read_array(find(file, "distances", name), name)
         return neighbors, as_distances(values, neighbors, name)
 
     def write_candidates(
@@ -125,7 +125,7 @@ def _pick(file: h5py.File, source: Source) -> str:
     raise InputError(f"{source.name}: there {what} inside{hint}: {contents(file)}")
 
 
-def _read(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
+def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
     """Read a dataset by blocks of rows that end where its chunks do."""
     check_dataset(dataset, name)
     check_real(dataset.dtype, name)

@@ -11,7 +11,25 @@ from nnkgraph.cli import options
 
 @click.command()
 @click.argument("features", nargs=-1, required=True, type=click.Path())
-@options.output_opt
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where the graph goes; '-' is stdout.",
+)
+@click.option(
+    "--into",
+    type=click.Path(),
+    metavar="FILE.h5ad",
+    help="Put the graph into an AnnData file instead, for scanpy.",
+)
+@click.option(
+    "--key-added",
+    metavar="NAME",
+    show_default="neighbors",
+    help="Name of the graph in the AnnData file.",
+)
 @options.k_opt
 @options.method_opt
 @options.kernel_opt
@@ -34,8 +52,8 @@ from nnkgraph.cli import options
 @click.option(
     "--min-degree",
     type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
+    default=None,
+    show_default="0, or 3 with --into",
     metavar="M",
     help="Every node's own M heaviest edges stay, whatever rule and --min-weight say.",
 )
@@ -98,9 +116,9 @@ from nnkgraph.cli import options
 def command(features: tuple[str, ...], **settings: Any) -> None:
     """Build a graph from FEATURES: a file, FILE::DATASET, or '-' for stdin.
 
-    Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5. Output: .npz, .tsv, .csv,
-    .edgelist (also .gz), .graphml, .mtx. Several inputs in one call need {name} in
-    the output's name; a bad one does not stop the others.
+    Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5, .h5ad. Output: .npz, .tsv,
+    .csv, .edgelist (also .gz), .graphml, .mtx. Several inputs in one call need {name}
+    in the output's name; a bad one does not stop the others.
 
     \b
     Examples:
@@ -108,6 +126,7 @@ def command(features: tuple[str, ...], **settings: Any) -> None:
       nnkgraph build table.csv --id-column id -o graph.graphml -k 20
       nnkgraph build data.h5::features -o graph.tsv.gz -j 8 --report report.json
       nnkgraph build a.npy b.npy -o 'graphs/{name}.npz'
+      nnkgraph build cells.h5ad::obsm/X_pca --into cells.h5ad
     """
     from nnkgraph.cli.jobs import build_all
 
