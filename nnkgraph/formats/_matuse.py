@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,9 @@ def open_mat(source: Source) -> Iterator[Mat]:
     """Open a file of either version; damage found in the block is an `InputError`."""
     expect(source, "mat", "h5")
     if not source.head.startswith(b"MATLAB 5"):
-        with open_h5(source) as file:
+        # The text before the signature has been looked at.
+        inner = replace(source, head=b"\x89HDF\r\n\x1a\n")
+        with open_h5(inner) as file:
             yield Mat73File(file, source.name)
         return
     try:
@@ -64,7 +67,8 @@ def pick_matrix(mat: Mat) -> str:
     found = [
         one
         for one in mat.variables
-        if mat.kind(one) in {"number", "sparse"}
+        if "." not in one  # a field of a structure is asked for by name
+        and mat.kind(one) in {"number", "sparse"}
         and len(mat.shape(one)) == 2
         and min(mat.shape(one)) > 1
     ]

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TITLE = b"MATLAB 5.0 MAT-file, written by nnkgraph"
-_DOUBLE, _INT32, _UINT32, _INT8, _UINT16, _UINT8, _MATRIX = 9, 5, 6, 1, 4, 2, 14
+# Text as UTF-8: the one way that MATLAB, Octave and scipy all read as it is meant.
+_INT8, _UINT8, _INT32, _UINT32, _DOUBLE, _MATRIX, _UTF8 = 1, 2, 5, 6, 9, 14, 16
 _CELL_CLASS, _CHAR_CLASS, _SPARSE_CLASS, _DOUBLE_CLASS, _UINT8_CLASS = 1, 4, 5, 6, 9
 _LOGICAL = 0x200
 _MOST = 2**31 - 1
@@ -59,18 +60,16 @@ def write_truth(stream: BinaryIO, name: str, value: bool, target: str) -> None:
 
 def write_text(stream: BinaryIO, name: str, text: str, target: str) -> None:
     """Write a row of characters."""
-    units = text.encode("utf-16-le")
-    shape = 1, len(units) // 2
-    _write(stream, name, _CHAR_CLASS, shape, [(_UINT16, units)], target)
+    parts = [(_UTF8, text.encode())]
+    _write(stream, name, _CHAR_CLASS, (1, len(text)), parts, target)
 
 
 def write_texts(stream: BinaryIO, name: str, texts: Sequence[str], target: str) -> None:
     """Write a column of cells, each with a row of characters."""
     cells = []
     for one in texts:
-        units = one.encode("utf-16-le")
-        head = _head("", _CHAR_CLASS, (1, len(units) // 2), 0)
-        body = head + struct.pack("<II", _UINT16, len(units)) + _padded(units)
+        text, head = one.encode(), _head("", _CHAR_CLASS, (1, len(one)), 0)
+        body = head + struct.pack("<II", _UTF8, len(text)) + _padded(text)
         cells.append(struct.pack("<II", _MATRIX, len(body)) + body)
     _write(stream, name, _CELL_CLASS, (len(texts), 1), [], target, cells=cells)
 
