@@ -21,6 +21,7 @@ ROLES = (
     *("kept search", "kept block", "kept facts"),
 )
 _OUTPUTS = ("out.npz", "out.graphml", "out.mtx", "out.tsv", "out.csv", "out.edgelist")
+_OUTPUTS += ("out.gexf", "out.parquet", "out.pyg.npz", "out.mat")
 
 
 def read(role: str, path: Path, chance: Random) -> Any:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import io as scipy_io
 from scipy import sparse
 
 from nnkgraph import build_graph, formats
@@ -77,6 +80,20 @@ def hdf5(**members: object) -> bytes:
     return stream.getvalue()
 
 
+def parquet(**columns: object) -> bytes:
+    """Return a Parquet file."""
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream)
+    return stream.getvalue()
+
+
+def matlab(*, packed: bool = True, **members: object) -> bytes:
+    """Return a MATLAB file; its date is always the same."""
+    stream = io.BytesIO()
+    scipy_io.savemat(stream, members, do_compression=packed)
+    return b"MATLAB 5.0 MAT-file".ljust(116) + stream.getvalue()[116:]
+
+
 def _table(x: np.ndarray, mark: str, *, names: bool = False) -> bytes:
     rows = [mark.join(map(repr, row)) for row in x.tolist()]
     if names:
@@ -104,6 +121,10 @@ def _features(x: np.ndarray) -> list[Seed]:
         "x.csv.gz": gzip.compress(_table(x, ","), mtime=0),
         "x.h5": hdf5(x=x, ids=ids),
         "x.h5ad": chunked.getvalue(),
+        "x.parquet": parquet(id=ids, a=x[:, 0], b=x[:, 1].astype("f4")),
+        "v.parquet": parquet(x=pa.array(x.tolist()), id=ids),
+        "x.mat": matlab(x=x, y=np.arange(len(x)), ids=np.array(ids, object)),
+        "p.mat": matlab(packed=False, x=x.astype("i2"), s={"a": x, "b": "text"}),
     }
     found = [Seed("features", name, data) for name, data in files.items()]
     return [*found, Seed("similarities", "gram.npz", gram.getvalue())]
@@ -122,6 +143,9 @@ def _labels() -> list[Seed]:
         "y.txt.gz": gzip.compress("\n".join(text).encode(), mtime=0),
         "y.h5": hdf5(labels=text, ids=[f"n{i}" for i in range(12)]),
         "n.h5": hdf5(y=numbers),
+        "y.parquet": parquet(id=[f"n{i}" for i in range(12)], label=text),
+        "n.parquet": parquet(y=pa.array([1, None, 2, 3] * 3)),
+        "y.mat": matlab(y=numbers, name=np.array(text), ids=np.array(text, object)),
     }
     return [
         Seed(role, name, data)
@@ -146,7 +170,8 @@ def _graphs(graph: Graph, folder: Path) -> list[Seed]:
     known = {**graph.provenance, "note": "été"}
     rich = Graph(graph.adjacency, ids, errors=graph.errors, provenance=known)
     seeds = []
-    for suffix in ("npz", "tsv", "csv", "edgelist", "graphml", "mtx", "tsv.gz"):
+    suffixes = ("npz", "tsv", "csv", "edgelist", "graphml", "mtx", "tsv.gz")
+    for suffix in (*suffixes, "gexf", "parquet", "pyg.npz", "mat"):
         for stem, one in (("a", graph), ("b", rich)):
             path = folder / f"{stem}.{suffix}"
             formats.write_graph(path, one)
@@ -160,6 +185,7 @@ def _graphs(graph: Graph, folder: Path) -> list[Seed]:
     foreign = io.BytesIO()
     sparse.save_npz(foreign, graph.adjacency.tocoo())
     seeds.append(Seed("graph", "coo.npz", foreign.getvalue()))
+    seeds.append(Seed("graph", "w.mat", matlab(G={"N": 12, "W": graph.adjacency})))
     answers = Answers(graph.adjacency[:5], graph.errors[:5], ids[:5], ids)
     formats.write_answers(folder / "answers.npz", answers)
     return [*seeds, Seed("graph", "q.npz", (folder / "answers.npz").read_bytes())]

@@ -69,14 +69,21 @@ def assert_same(a, b):
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("ids", [False, True])
-@pytest.mark.parametrize("first", FORMATS)
-def test_every_pair_of_formats_carries_everything(tmp_path, first, ids, directed):
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_every_format_carries_everything(tmp_path, suffix, ids, directed):
     graph = full(directed=directed, ids=ids)
-    formats.write_graph(tmp_path / f"a.{first}", graph)
-    for second in FORMATS:
-        middle = formats.read_graph(tmp_path / f"a.{first}")
-        formats.write_graph(tmp_path / f"b.{second}", middle)
-        assert_same(formats.read_graph(tmp_path / f"b.{second}"), graph)
+    formats.write_graph(tmp_path / f"a.{suffix}", graph)
+    assert_same(formats.read_graph(tmp_path / f"a.{suffix}"), graph)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("ids", [False, True])
+def test_a_graph_goes_through_all_formats_in_turn(tmp_path, ids, directed):
+    graph = middle = full(directed=directed, ids=ids)
+    for suffix in (*FORMATS, *reversed(FORMATS)):
+        formats.write_graph(tmp_path / f"b.{suffix}", middle)
+        middle = formats.read_graph(tmp_path / f"b.{suffix}")
+    assert_same(middle, graph)
 
 
 @st.composite
@@ -112,13 +119,16 @@ def graphs(draw):
 
 
 @settings(
-    max_examples=60,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    graph=graphs(), suffix=st.sampled_from(["npz", "csv", "csv.gz", "graphml", "mtx"])
+    graph=graphs(),
+    suffix=st.sampled_from(
+        ["npz", "csv", "csv.gz", "graphml", "mtx", "gexf", "parquet", "pyg.npz", "mat"]
+    ),
 )
 def test_any_graph_survives_a_round_trip(tmp_path, graph, suffix):
     path = tmp_path / f"g.{suffix}"

@@ -92,7 +92,8 @@ def read_features(
     """
     plugin, source = reader("read_features", os.fspath(spec), format)
     options = TextOptions(header, id_column, delimiter, sparse, gaps, note)
-    if plugin.binary and (header, id_column, delimiter) != (None, None, None):
+    told = (header, delimiter, None if plugin.has_columns else id_column)
+    if plugin.binary and told != (None, None, None):
         raise ParameterError(
             f"{source.name}: a header, an id column and a delimiter can be named for "
             "text tables only"

@@ -148,18 +148,34 @@ def is_symmetric(a: csr_array) -> bool:
     )
 
 
-def edge_blocks(graph: Graph) -> Iterator[Edges]:
+def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
+    """Return whether a matrix is that of a directed graph: as told, or as it looks."""
+    symmetric = is_symmetric(a)
+    if told is False and not symmetric:
+        raise InputError(
+            f"{name}: the graph is undirected, but its matrix not symmetric"
+        )
+    return not symmetric if told is None else told
+
+
+def edge_arrays(graph: Graph, block: int) -> Iterator[tuple[Any, Any, Any]]:
     """Yield sources, targets and weights; an undirected edge from its lower node."""
     a = graph.adjacency
-    for start in range(0, a.nnz, _BLOCK):
-        stop = min(start + _BLOCK, a.nnz)
+    for start in range(0, a.nnz, block):
+        stop = min(start + block, a.nnz)
         rows = np.searchsorted(a.indptr, np.arange(start, stop), side="right") - 1
         cols, weights = a.indices[start:stop], a.data[start:stop]
         if not graph.directed:
             keep = rows < cols
             rows, cols, weights = rows[keep], cols[keep], weights[keep]
         if len(rows):
-            yield rows.tolist(), cols.tolist(), weights.tolist()
+            yield rows, cols, weights
+
+
+def edge_blocks(graph: Graph) -> Iterator[Edges]:
+    """Yield the same as lists."""
+    for rows, cols, weights in edge_arrays(graph, _BLOCK):
+        yield rows.tolist(), cols.tolist(), weights.tolist()
 
 
 def check_nodes(n: int, name: str, edges: int | None = None) -> None:

@@ -42,7 +42,10 @@ def read_column(
     """Return one value per row, the ids of the rows or None, and the file's name."""
     plugin, source = reader("read_column", spec, wanted)
     # What is said about tables is meant for the other files of a command.
-    used = TextOptions(note=options.note) if plugin.binary else options
+    used = options
+    if plugin.binary:
+        named = options.id_column if plugin.has_columns else None
+        used = TextOptions(id_column=named, note=options.note)
     return *plugin.read_column(source, used), source.name
 
 

@@ -17,7 +17,7 @@ from nnkgraph.formats._facts import Facts
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     IntArray = NDArray[np.int64]
     Row = tuple[int, list[str]]
 
-_TITLES = {("source", "target"), ("from", "to"), ("src", "dst")}
+TITLES = {("source", "target"), ("from", "to"), ("src", "dst")}
 
 
 class _Table:
@@ -62,25 +62,50 @@ def read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) ->
     rows = _rows(text, sep, name, facts)
     first = next(rows, None)
     if first is not None:
-        if not facts.ours and tuple(f.strip().lower() for f in first[1][:2]) in _TITLES:
+        if not facts.ours and tuple(f.strip().lower() for f in first[1][:2]) in TITLES:
             note(
                 f"{name}: line {first[0]} was taken as a header: {show(str(first[1]))}"
             )
         else:
             rows = itertools.chain([first], rows)
         table.fill(rows, name)
-    ids, places = _places(list(table.labels), facts, extras, name)
-    adjacency = from_edges(
-        _count(facts, ids, places),
-        places[np.frombuffer(table.source, np.int64)],
-        places[np.frombuffer(table.target, np.int64)],
+    return named_graph(
+        list(table.labels),
+        np.frombuffer(table.source, np.int64),
+        np.frombuffer(table.target, np.int64),
         np.frombuffer(table.weights, np.float64),
-        directed=bool(facts.directed),
+        facts=facts,
+        extras=extras,
         name=name,
         where=lambda edge: f"line {table.lines[edge]}",
     )
+
+
+def named_graph(
+    labels: list[str],
+    source: IntArray,
+    target: IntArray,
+    weights: NDArray[np.float64],
+    *,
+    facts: Facts,
+    extras: Extras,
+    name: str,
+    where: Callable[[int], str],
+) -> Graph:
+    """Put together edges between labels: names of nodes, or their numbers."""
+    ids, places = _places(labels, facts, extras, name)
+    directed = bool(facts.directed)
+    adjacency = from_edges(
+        _count(facts, ids, places),
+        places[source],
+        places[target],
+        weights,
+        directed=directed,
+        name=name,
+        where=where,
+    )
     extras = replace(extras, ids=ids)
-    return checked(adjacency, extras, bool(facts.directed), facts.provenance, name)
+    return checked(adjacency, extras, directed, facts.provenance, name)
 
 
 def _rows(text: TextIO, sep: str, name: str, facts: Facts) -> Iterator[Row]:

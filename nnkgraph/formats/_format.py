@@ -91,6 +91,9 @@ class Format:
     has_items: ClassVar[bool] = False
     """Whether ``FILE::ITEM`` names one of several arrays inside."""
 
+    has_columns: ClassVar[bool] = False
+    """Whether a binary table names its columns, so that one can be that of the ids."""
+
     beside: ClassVar[tuple[str, ...]] = ()
     """The fields of `Extras` that its graphs need a second file for."""
 

@@ -24,6 +24,9 @@ LOOKS = {
     "mtx": "a Matrix Market file (mtx)",
     "edgelist": "an edge list of nnkgraph (edgelist)",
     "graphml": "XML (graphml)",
+    "gexf": "a GEXF file (gexf)",
+    "parquet": "a Parquet file (parquet)",
+    "mat": "a MATLAB file (mat)",
     "pickle": "a Python pickle, which is never loaded",
     "utf-16": "UTF-16 or UTF-32 text; save it as UTF-8",
 }
@@ -38,6 +41,10 @@ _MAGIC = (
     (b"# nnkgraph graph", "edgelist"),
     (b"<?xml", "graphml"),
     (b"<graphml", "graphml"),
+    (b"<gexf", "gexf"),
+    (b"PAR1", "parquet"),
+    (b"MATLAB 5.0 MAT-file", "mat"),
+    (b"MATLAB 7.3 MAT-file", "mat"),
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
     (b"\x00\x00\xfe\xff", "utf-16"),
@@ -133,8 +140,8 @@ def expect(source: Source, *kinds: str) -> str:
         return found
     wanted = next(filter(None, kinds), "")
     if found:
-        known = found in {"npy", "h5", "npz", "mtx", "edgelist", "graphml"}
-        hint = f"; rename it or say --format {found}" if known else ""
+        foreign = found in {"gz", "pickle", "utf-16"}
+        hint = "" if foreign else f"; rename it or say --format {found}"
         raise InputError(
             f"{source.name}: not {_article(wanted)} file: the content looks like "
             f"{LOOKS[found]}{hint}"
@@ -150,7 +157,8 @@ def sniff(head: bytes) -> str:
     bare = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:16].lower()
     for magic, kind in _MAGIC:
         if head.startswith(magic) or bare.startswith(magic):
-            return kind
+            # All XML begins alike; the root element follows soon.
+            return "gexf" if kind == "graphml" and b"<gexf" in head else kind
     # Protocol 2 and later: an opcode and the protocol number.
     if head[:1] == b"\x80" and head[1:2] in {b"\x02", b"\x03", b"\x04", b"\x05"}:
         return "pickle"
@@ -158,7 +166,8 @@ def sniff(head: bytes) -> str:
 
 
 def _article(kind: str) -> str:
-    return f"{'an' if kind[:1] in 'aeiouhm' and kind else 'a'} {kind or 'text'}"
+    vowel = kind.startswith(("a", "e", "i", "o", "u", "h", "mt"))  # as it is spelled
+    return f"{'an' if vowel else 'a'} {kind or 'text'}"
 
 
 def _in_memory(name: str, data: bytes, item: str | None) -> Source:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import html
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from nnkgraph.formats._adjacency import edge_blocks
 from nnkgraph.formats._extras import provenance_text
-from nnkgraph.formats._format import Format, unfit
-from nnkgraph.formats._graphxml import parse
+from nnkgraph.formats._format import Format
+from nnkgraph.formats._graphxml import GraphMlReader
 from nnkgraph.formats._text import open_bytes, write_text
+from nnkgraph.formats._xml import check_xml_ids, xml_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,9 +28,6 @@ xsi:schemaLocation="http://graphml.graphdrawing.org/xmlns \
 http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
 """
 _BLOCK = 1 << 16
-_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# Attribute values would lose these, were they not written as references.
-_SPACES = {ord("\t"): "&#9;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +39,11 @@ class GraphMl(Format):
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that XML cannot carry."""
-        for one in ids:
-            if _ILLEGAL.search(one):
-                why = "has a character that XML forbids; write .npz instead"
-                raise unfit(one, target, why)
+        check_xml_ids(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write every node, and each undirected edge once."""
-        names = _names(graph)
+        names = xml_names(graph)
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write(_HEAD)
             write("".join(_keys(graph)))
@@ -70,14 +64,7 @@ class GraphMl(Format):
         """Read our own files and those of networkx and igraph."""
         del note
         with open_bytes(source, "graphml") as stream:
-            return parse(stream, source.name, extras)
-
-
-def _names(graph: Graph) -> Sequence[str]:
-    """Return what nodes are called in the file."""
-    if graph.ids is None:
-        return [str(node) for node in range(graph.nodes)]
-    return [html.escape(one).translate(_SPACES) for one in graph.ids]
+            return GraphMlReader(source.name).read(stream, extras)
 
 
 def _keys(graph: Graph) -> Iterator[str]:

@@ -13,7 +13,7 @@ from nnkgraph.formats._adjacency import (
     check_nodes,
     edge_blocks,
     from_edges,
-    is_symmetric,
+    is_directed,
 )
 from nnkgraph.formats._extras import checked
 from nnkgraph.formats._facts import Facts, fact_lines
@@ -73,11 +73,7 @@ class Mtx(Format):
             name=name,
             where=lambda entry: f"entry {entry + 1} after line {first}",
         )
-        directed = facts.directed
-        if directed is None:
-            directed = not (symmetric or is_symmetric(adjacency))
-        if not (directed or symmetric or is_symmetric(adjacency)):
-            raise InputError(f"{name}: the graph is undirected, but not symmetric")
+        directed = is_directed(adjacency, facts.directed, name)
         if facts.nodes not in {None, n}:
             raise InputError(f"{name}: {facts.nodes} nodes, but a matrix of {n} rows")
         if facts.ids and extras.ids is None:

@@ -12,7 +12,7 @@ from nnkgraph.errors import InputError
 from nnkgraph.formats._adjacency import (
     from_sparse,
     gram_from_sparse,
-    is_symmetric,
+    is_directed,
 )
 from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, index_dtype
 from nnkgraph.formats._columns import pick_column
@@ -89,23 +89,7 @@ class Npz(Format):
         """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""
         del extras, note
         with open_archive(source) as archive:
-            adjacency = from_sparse(archive)
-            extra = read_extras(archive)
-            directed = None
-            if "directed" in archive:
-                if archive.headers["directed"].dtype.kind not in "biu":
-                    raise InputError(f"{source.name}: 'directed' is no truth value")
-                directed = bool(archive.read("directed").any())
-            text = archive.text("provenance") if "provenance" in archive else "{}"
-        symmetric = is_symmetric(adjacency)
-        if directed is False and not symmetric:
-            raise InputError(
-                f"{source.name}: the graph is undirected, but its matrix not symmetric"
-            )
-        if directed is None:
-            directed = not symmetric
-        provenance = parse_provenance(text, source.name)
-        return checked(adjacency, extra, directed, provenance, source.name)
+            return finished(archive, from_sparse(archive))
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
@@ -152,6 +136,20 @@ class Npz(Format):
             "provenance": np.array(provenance_text(provenance)),
         }
         write_archive(stream, members)
+
+
+def finished(archive: Archive, adjacency: csr_array) -> Graph:
+    """Return the graph of a matrix and of what an archive says besides."""
+    name = archive.name
+    extra = read_extras(archive)
+    directed = None
+    if "directed" in archive:
+        if archive.headers["directed"].dtype.kind not in "biu":
+            raise InputError(f"{name}: 'directed' is no truth value")
+        directed = bool(archive.read("directed").any())
+    text = archive.text("provenance") if "provenance" in archive else "{}"
+    directed = is_directed(adjacency, directed, name)
+    return checked(adjacency, extra, directed, parse_provenance(text, name), name)
 
 
 def _sparse_members(a: csr_array) -> dict[str, Any]:
@@ -201,6 +199,8 @@ def _pick(archive: Archive, source: Source) -> str:
     if source.item is not None:
         _require(archive, source.item)
         return source.item
+    if "edge_index" in archive:
+        raise InputError(f"{source.name}: holds the edges of a graph, not features")
     matrices = [
         key
         for key, header in archive.headers.items()

@@ -1,0 +1,219 @@
+"""What a Parquet table means: a matrix, one value per row, or edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.data import Features
+from nnkgraph.errors import InputError
+from nnkgraph.formats._arrow import as_texts, numbers
+from nnkgraph.formats._columns import as_array, pick_column
+from nnkgraph.formats._edgelines import TITLES, named_graph
+from nnkgraph.formats._facts import TITLE, Facts
+from nnkgraph.formats._memory import check_fits
+from nnkgraph.formats._source import show
+from nnkgraph.formats._table import find_id_column
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import Graph
+    from nnkgraph.formats._arrow import Table
+    from nnkgraph.formats._format import Extras, TextOptions
+
+
+def read_matrix(table: Table, item: str | None, options: TextOptions) -> Features:
+    """Read the columns of numbers, or the column that is named."""
+    ids = _id_column(table, options)
+    columns = [one for one in table.columns if one != ids]
+    if item is not None:
+        columns = [_named(table, item)]
+    kinds = {one: table.kind(one) for one in columns}
+    if item is not None and kinds[columns[0]] == "list":
+        values = _lists(table, columns[0], gaps=options.gaps)
+    else:
+        _refuse_others(table, kinds)
+        values = _numbers(table, columns, gaps=options.gaps)
+    names = None if ids is None else table.texts(ids)
+    return Features.of(values, ids=names, name=table.name, gaps=options.gaps)
+
+
+def read_values(
+    table: Table, item: str | None, options: TextOptions
+) -> tuple[NDArray[Any], list[str] | None]:
+    """Read one column of numbers or text, and the ids beside it."""
+    ids = _id_column(table, options)
+    if item is None:
+        usable = [one for one in table.columns if table.kind(one) in {"number", "text"}]
+        item = pick_column([u for u in usable if u != ids], table.name, "column")
+        if len(usable) > 1:
+            options.note(f"{table.name}: labels are in {show(item)!r}")
+    column = _named(table, item)
+    names = None if ids is None else table.texts(ids)
+    if table.kind(column) == "text":
+        return as_array(table.texts(column, missing=""), table.name), names
+    if table.kind(column) != "number":
+        raise InputError(
+            f"{table.name}: column {show(column)!r} ({table.schema.field(column).type})"
+            " holds neither numbers nor text"
+        )
+    parts = [numbers(values) for _, (values,) in table.batches([column])]
+    return np.concatenate(parts) if parts else np.empty(0), names
+
+
+def read_graph(table: Table, extras: Extras) -> Graph:
+    """Read the columns source and target, and weight where there is one."""
+    facts = Facts()
+    about = (table.schema.metadata or {}).get(TITLE.encode(), b"")
+    for number, line in enumerate(about.decode("utf-8", "replace").split("\n"), 1):
+        facts.take(line, table.name, number)
+    columns = _edge_columns(table)
+    labels: dict[str, int] = {}
+    sources: list[NDArray[Any]] = []
+    targets: list[NDArray[Any]] = []
+    weights: list[NDArray[Any]] = []
+    for start, batch in table.batches(columns):
+        for values, column in zip(batch, columns, strict=True):
+            if values.null_count:
+                raise table.null(start, values, column)
+        for values, places in zip(batch, (sources, targets), strict=False):
+            texts = as_texts(values, "")
+            places.append(
+                np.array([labels.setdefault(t, len(labels)) for t in texts], np.int64)
+            )
+        found = numbers(batch[2]) if len(columns) > 2 else np.ones(len(batch[0]))
+        weights.append(found.astype(np.float64))
+    return named_graph(
+        list(labels),
+        np.concatenate([np.empty(0, np.int64), *sources]),
+        np.concatenate([np.empty(0, np.int64), *targets]),
+        np.concatenate([np.empty(0), *weights]),
+        facts=facts,
+        extras=extras,
+        name=table.name,
+        where=lambda edge: f"row {edge} (counted from 0)",
+    )
+
+
+def _edge_columns(table: Table) -> list[str]:
+    known = {one.lower(): one for one in table.columns}
+    pair = next((p for p in sorted(TITLES) if {*p} <= known.keys()), None)
+    if pair is None:
+        raise InputError(
+            f"{table.name}: an edge list has columns source and target; these are "
+            f"{_some(table.columns)}"
+        )
+    columns = [known[one] for one in pair]
+    for one in columns:
+        kind = table.schema.field(one).type
+        if table.kind(one) != "text" and not str(kind).startswith(("int", "uint")):
+            raise InputError(
+                f"{table.name}: column {show(one)!r} ({kind}) holds neither names nor "
+                "numbers of nodes"
+            )
+    if "weight" in known:
+        if table.kind(known["weight"]) != "number":
+            raise InputError(f"{table.name}: the weights are no numbers")
+        columns.append(known["weight"])
+    return columns
+
+
+def _id_column(table: Table, options: TextOptions) -> str | None:
+    """Return the column that names the rows: as told, or as pandas has marked it."""
+    columns = table.columns
+    if options.id_column is None:
+        found = table.index_column()
+        if found is not None:
+            options.note(f"{table.name}: the index of pandas names the rows")
+        return found
+    at = find_id_column(columns, len(columns), options.id_column, table.name)
+    return None if at is None else columns[at]
+
+
+def _named(table: Table, item: str) -> str:
+    if item in table.columns:
+        return item
+    if item.isdecimal() and int(item) < len(table.columns):
+        return table.columns[int(item)]
+    raise InputError(
+        f"{table.name}: there is no column {show(item)!r}; there are "
+        f"{_some(table.columns)}"
+    )
+
+
+def _refuse_others(table: Table, kinds: dict[str, str]) -> None:
+    odd = [one for one, kind in kinds.items() if kind != "number"]
+    if not odd:
+        return
+    lists = [one for one in odd if kinds[one] == "list"]
+    if lists:
+        hint = f"name a column of lists as FILE::{show(lists[0])}"
+    elif kinds[odd[0]] == "text":
+        hint = "name the rows by it with --id-column, or leave it out"
+    else:
+        hint = "convert it to numbers, or leave it out"
+    raise InputError(
+        f"{table.name}: column {show(odd[0])!r} ({table.schema.field(odd[0]).type}) "
+        f"holds no numbers; {hint}"
+    )
+
+
+def _numbers(table: Table, columns: list[str], *, gaps: bool) -> NDArray[Any]:
+    kinds = [table.schema.field(one).type.to_pandas_dtype() for one in columns]
+    dtype = np.result_type(*kinds) if kinds else np.dtype(np.float64)
+    if gaps and dtype.kind != "f":
+        dtype = np.dtype(np.float64)
+    shape = table.rows, len(columns)
+    check_fits(shape[0] * shape[1] * dtype.itemsize, table.name, f"a table {shape}")
+    found = np.empty(shape, dtype)
+    for start, batch in table.batches(columns):
+        for at, (column, values) in enumerate(zip(columns, batch, strict=True)):
+            if values.null_count and not gaps:
+                raise table.null(start, values, column)
+            part = numbers(values)
+            if not gaps:
+                _check_finite(table, start, part, column)
+            found[start : start + len(part), at] = part
+    return found
+
+
+def _check_finite(table: Table, start: int, values: NDArray[Any], column: str) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(bad.argmax())
+        what = "NaN" if np.isnan(values[row]) else "infinity"
+        raise InputError(
+            f"{table.name}: row {start + row} (counted from 0), column "
+            f"{show(column)!r} is {what}: remove or fill such rows"
+        )
+
+
+def _lists(table: Table, column: str, *, gaps: bool) -> NDArray[Any]:
+    """Read a column of lists that are all of a length, as embeddings are stored."""
+    parts: list[NDArray[Any]] = []
+    width = -1
+    for start, (values,) in table.batches([column]):
+        if values.null_count:
+            raise table.null(start, values, column)
+        lengths = numbers(values.value_lengths())
+        width = int(lengths[0]) if width < 0 and len(lengths) else width
+        if (lengths != width).any():
+            row = int((lengths != width).argmax())
+            raise InputError(
+                f"{table.name}: row {start + row} (counted from 0) has a list of "
+                f"{int(lengths[row])} numbers where {width} are expected"
+            )
+        flat = values.flatten()
+        if flat.null_count and not gaps:
+            row = start + int(numbers(flat.is_null()).argmax()) // width
+            raise InputError(
+                f"{table.name}: the list of row {row} (counted from 0) has a null"
+            )
+        parts.append(numbers(flat).reshape(len(lengths), width))
+    return np.concatenate(parts) if parts else np.empty((0, max(width, 0)))
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(map(show, names[:10])) + ", ..." * (len(names) > 10)

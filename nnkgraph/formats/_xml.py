@@ -1,0 +1,203 @@
+"""Graphs as streams of XML events: what the readers of GraphML and GEXF share."""
+
+from __future__ import annotations
+
+import html
+import re
+from array import array
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO
+from xml.parsers import expat
+
+import numpy as np
+
+from nnkgraph.errors import InputError
+from nnkgraph.formats._adjacency import from_edges
+from nnkgraph.formats._extras import checked, parse_provenance
+from nnkgraph.formats._format import unfit
+from nnkgraph.formats._source import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import FloatArray, Graph
+    from nnkgraph.formats._format import Extras, Target
+
+_CHUNK = 1 << 20
+_ENCODING = re.compile(
+    r"utf-?(8|16)([bl]e)?|us-ascii|ascii|iso-?8859-?\d+|latin-?\d|(windows|cp)-?125\d",
+    re.IGNORECASE,
+)
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# Attribute values would lose these, were they not written as references.
+_SPACES = {ord("\t"): "&#9;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
+
+
+def check_xml_ids(ids: Sequence[str], target: Target) -> None:
+    """Refuse ids that XML cannot carry."""
+    for one in ids:
+        if _ILLEGAL.search(one):
+            why = "has a character that XML forbids; write .npz instead"
+            raise unfit(one, target, why)
+
+
+def xml_names(graph: Graph) -> Sequence[str]:
+    """Return what nodes are called in the file."""
+    if graph.ids is None:
+        return [str(node) for node in range(graph.nodes)]
+    return [html.escape(one).translate(_SPACES) for one in graph.ids]
+
+
+def is_plain(names: Sequence[str]) -> bool:
+    """Return whether names only count the nodes, as other programs write them."""
+    return all(one in {str(i), f"n{i}"} for i, one in enumerate(names))
+
+
+class XmlReader:
+    """Collects nodes and edges while the parser walks over the file."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+        self.parser.XmlDeclHandler = self._declare
+        # Entities can name other files and grow without bound.
+        self.parser.StartDoctypeDeclHandler = self._refuse
+        self.parser.EntityDeclHandler = self._refuse
+        self.directed: bool | None = None
+        self.numbers: dict[str, int] = {}
+        self.order = array("q")
+        self.values: dict[str, dict[int, str]] = {"error": {}, "name": {}, "id": {}}
+        self.about: dict[str, str] = {}
+        self.source, self.target = array("q"), array("q")
+        self.weights, self.lines = array("d"), array("q")
+        self.owner, self.text = "graph", ""
+
+    def read(self, stream: BinaryIO, extras: Extras) -> Graph:
+        """Read a graph; `extras` may add candidates."""
+        try:
+            while chunk := stream.read(_CHUNK):
+                self.parser.Parse(chunk, False)
+            self.parser.Parse(b"", True)
+        except (expat.ExpatError, LookupError, ValueError) as error:
+            raise InputError(f"{self.name}: not well-formed XML: {error}") from error
+        return self._graph(extras)
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take in the beginning of an element; a KeyError is a missing attribute."""
+        raise NotImplementedError
+
+    def end(self, tag: str) -> None:
+        """Take in the end of an element."""
+        raise NotImplementedError
+
+    def error(self, what: str) -> InputError:
+        """Return an error that names the line."""
+        line = self.parser.CurrentLineNumber
+        return InputError(f"{self.name}: line {line}: {what}")
+
+    def number(self, text: str, what: str) -> float:
+        """Return a text as a number."""
+        try:
+            return float(text)
+        except ValueError as error:
+            raise self.error(f"the {what} '{show(text[:40])}' is no number") from error
+
+    def add_node(self, name: str) -> None:
+        """Take in a node; what follows is about it."""
+        self.owner = "node"
+        self.order.append(self._number_of(name))
+
+    def add_edge(self, source: str, target: str) -> None:
+        """Take in the ends of an edge; what follows is about it."""
+        self.owner = "edge"
+        self.source.append(self._number_of(source))
+        self.target.append(self._number_of(target))
+
+    def end_edge(self, weight: str) -> None:
+        """Take in the weight of an edge, once all of it was seen."""
+        self.weights.append(self.number(weight, "weight"))
+        self.lines.append(self.parser.CurrentLineNumber)
+        self.owner = "graph"
+
+    def _refuse(self, *_: object) -> None:
+        raise self.error("document type and entity declarations are refused")
+
+    def _declare(self, _version: str, encoding: str | None, _alone: int) -> None:
+        # Python would offer all of its codecs, some of which are no encodings.
+        if encoding is not None and not _ENCODING.fullmatch(encoding):
+            raise self.error(f"the encoding '{show(encoding)}' is none of XML files")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition(":")[2] if ":" in tag else tag
+        self.text = ""
+        try:
+            self.start(tag, attributes)
+        except KeyError as error:
+            raise self.error(f"<{tag}> lacks the attribute {error}") from error
+
+    def _end(self, tag: str) -> None:
+        self.end(tag.rpartition(":")[2] if ":" in tag else tag)
+
+    def _characters(self, text: str) -> None:
+        self.text += text
+
+    def _number_of(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def _graph(self, extras: Extras) -> Graph:
+        """Put the graph together once the file has ended."""
+        if self.directed is None:
+            raise InputError(f"{self.name}: there is no <graph> inside")
+        rows = self._rows()
+        adjacency = from_edges(
+            len(rows),
+            rows[np.frombuffer(self.source, np.int64)],
+            rows[np.frombuffer(self.target, np.int64)],
+            np.frombuffer(self.weights, np.float64),
+            directed=self.directed,
+            name=self.name,
+            where=lambda edge: f"line {self.lines[edge]}",
+        )
+        extras = replace(extras, ids=self.ids(), errors=self._errors())
+        text = self.about.get("provenance", "{}")
+        provenance = parse_provenance(text, self.name)
+        return checked(adjacency, extras, self.directed, provenance, self.name)
+
+    def _rows(self) -> NDArray[np.int64]:
+        """Return for the number of each name the place of its node."""
+        count, order = len(self.numbers), np.frombuffer(self.order, np.int64)
+        times = np.bincount(order, minlength=count)
+        if (times != 1).any():
+            odd = int((times != 1).argmax())
+            name = show(list(self.numbers)[odd])
+            what = "only edges name it" if times[odd] == 0 else "it stands there twice"
+            raise InputError(f"{self.name}: the node '{name}' is wrong: {what}")
+        rows = np.empty(count, np.int64)
+        rows[order] = np.arange(count)
+        return rows
+
+    def ids(self) -> tuple[str, ...] | None:
+        """Return the names of the nodes, or None where they are just numbers."""
+        known = list(self.numbers)
+        names = [known[number] for number in self.order]
+        if self.about.get("ids") == "true":
+            return tuple(names)
+        for title in ("name", "id"):
+            # igraph calls nodes n0, n1, ... and keeps their names as an attribute.
+            given = list(self.values.get(title, {}).values())
+            if len(given) == len(set(given)) == len(names):
+                names = given
+                break
+        return None if is_plain(names) else tuple(names)
+
+    def _errors(self) -> FloatArray | None:
+        found = self.values["error"]
+        if not found or len(found) != len(self.order):
+            return None
+        return np.array([self.number(text, "error") for text in found.values()])
