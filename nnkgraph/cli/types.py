@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 WORKERS = "NNKGRAPH_WORKERS"
 """The environment variable that sets -j for all commands."""
 
+CONFIG = "NNKGRAPH_CONFIG"
+"""The one that sets --config for all commands."""
+
 
 class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """``name`` or ``name:key=value,...`` of a plug-in folder."""
