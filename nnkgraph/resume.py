@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nnkgraph.checkpoint import Block, Checkpoint
     from nnkgraph.data import Features
     from nnkgraph.prepare import Plan
+    from nnkgraph.shard import Shard
 
 _WHOLE = "candidates"
 _ABOUT: dict[str, Any] = {
@@ -44,6 +45,7 @@ def resumed(
     scale: str,
     duplicates: str,
     seed: int,
+    shard: Shard | None = None,
 ) -> Iterator[Checkpoint | None]:
     """Open the checkpoint of a run, where one is wanted.
 
@@ -53,7 +55,18 @@ def resumed(
     if folder is None:
         yield None
         return
-    facts = {
+    facts = facts_of(features, plan, scale, duplicates, seed)
+    if shard is not None:
+        facts["shard"] = str(shard)
+    with open_checkpoint(Path(folder), facts) as checkpoint:
+        yield checkpoint
+
+
+def facts_of(
+    features: Features, plan: Plan, scale: str, duplicates: str, seed: int
+) -> dict[str, Any]:
+    """Return all that determines candidates and solutions."""
+    return {
         "schema": 1,
         "nnkgraph": __version__,
         **{f"version of {name}": v for name, v in report.versions().items()},
@@ -68,8 +81,6 @@ def resumed(
         "duplicates": duplicates,
         "seed": seed,
     }
-    with open_checkpoint(Path(folder), facts) as checkpoint:
-        yield checkpoint
 
 
 def _search_fact(plan: Plan) -> str:
@@ -104,13 +115,19 @@ def _candidates(block: Block, n: int) -> Candidates | None:
 
 
 def found_once(
-    checkpoint: Checkpoint | None, n: int, k: int, search: Callable[[], Candidates]
+    checkpoint: Checkpoint | None,
+    n: int,
+    k: int,
+    search: Callable[[], Candidates],
+    span: range | None = None,
 ) -> Candidates:
     """Return candidates from a checkpoint, or search them and keep them there."""
     if checkpoint is None:
         return search()
+    rows = range(n) if span is None else span
+    place = rows.start, rows.stop
     like: list[Any] = [np.empty((0, k), index_dtype(n)), np.empty((0, k))]
-    block = checkpoint.load(_WHOLE, 0, n, like)
+    block = checkpoint.load(_WHOLE, *place, like)
     kept = None if block is None else _candidates(block, n)
     if kept is not None:
         return kept
@@ -123,8 +140,8 @@ def found_once(
     checkpoint.drop("solve")
     found = search()
     about = {name: getattr(found, name) for name in _ABOUT}
-    if found.index.shape == (n, k):
+    if found.index.shape == (len(rows), k):
         arrays = [found.index.astype(like[0].dtype), found.distance]
-        checkpoint.save(_WHOLE, 0, n, arrays, json.dumps(about))
+        checkpoint.save(_WHOLE, *place, arrays, json.dumps(about))
         checkpoint.drop("search")
     return found
