@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from nnkgraph.prepare import (
     similarity_of,
     warm_up,
 )
-from nnkgraph.resume import found_once, resumed
+from nnkgraph.resume import facts_of, found_once, resumed
 from nnkgraph.search import Wanted, index_dtype, is_by_rows
 from nnkgraph.search._direct import GRAIN
 from nnkgraph.stages import Stages
@@ -50,6 +50,8 @@ class Run:
     checkpoint: Checkpoint | None = None
     span: range | None = None
     """The rows that are solved, where this run is one of several."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """All that determines its results, where somebody asks for it."""
 
 
 def find_candidates(
@@ -132,21 +134,16 @@ def started(
     seconds = affordable_seconds(
         features, rows.x, plan, scale, workers, executor, span=span
     )
+    facts = {}
+    if resume is not None or shard is not None:
+        facts = facts_of(features, plan, scale, duplicates, seed)
     with (
-        resumed(
-            resume,
-            features,
-            plan,
-            scale=scale,
-            duplicates=duplicates,
-            seed=seed,
-            shard=shard,
-        ) as checkpoint,
+        resumed(resume, facts, shard) as checkpoint,
         open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
     ):
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
-        yield Run(plan, rows, pool, seed, checkpoint, span)
+        yield Run(plan, rows, pool, seed, checkpoint, span, facts)
 
 
 def rows_of(

@@ -28,7 +28,7 @@ def fingerprint(facts: dict[str, Any]) -> str:
 
 
 def difference(known: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the first fact that differs, and its two values; nothing where none does."""
+    """Return the first fact that differs and its two values, or three times nothing."""
     for key in sorted(known.keys() | facts.keys()):
         one, other = known.get(key), facts.get(key)
         if one != other:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nnkgraph.shard import Shard
 
 _WHOLE = "candidates"
-_ABOUT: dict[str, Any] = {
+ABOUT: dict[str, Any] = {
     "backend": str,
     "exact": bool,
     "threads": int,
@@ -38,26 +38,14 @@ _ABOUT: dict[str, Any] = {
 
 @contextlib.contextmanager
 def resumed(
-    folder: str | Path | None,
-    features: Features,
-    plan: Plan,
-    *,
-    scale: str,
-    duplicates: str,
-    seed: int,
-    shard: Shard | None = None,
+    folder: str | Path | None, facts: dict[str, Any], shard: Shard | None = None
 ) -> Iterator[Checkpoint | None]:
-    """Open the checkpoint of a run, where one is wanted.
-
-    How directions are joined, what is written and by how many workers plays no part:
-    such options may change from one run to the next.
-    """
+    """Open the checkpoint of a run or of one of its shards, where one is wanted."""
     if folder is None:
         yield None
         return
-    facts = facts_of(features, plan, scale, duplicates, seed)
     if shard is not None:
-        facts["shard"] = str(shard)
+        facts = facts | {"shard": str(shard)}
     with open_checkpoint(Path(folder), facts) as checkpoint:
         yield checkpoint
 
@@ -65,7 +53,11 @@ def resumed(
 def facts_of(
     features: Features, plan: Plan, scale: str, duplicates: str, seed: int
 ) -> dict[str, Any]:
-    """Return all that determines candidates and solutions."""
+    """Return all that determines candidates and solutions.
+
+    How directions are joined, what is written and by how many workers plays no part:
+    such options may change from one run to the next.
+    """
     return {
         "schema": 1,
         "nnkgraph": __version__,
@@ -104,9 +96,9 @@ def _candidates(block: Block, n: int) -> Candidates | None:
         about: Any = json.loads(block.about)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(about, dict) or about.keys() != set(_ABOUT):
+    if not isinstance(about, dict) or about.keys() != set(ABOUT):
         return None
-    if not all(isinstance(about[name], kind) for name, kind in _ABOUT.items()):
+    if not all(isinstance(about[name], kind) for name, kind in ABOUT.items()):
         return None
     if index.size and not (index.min() >= -1 and index.max() < n):
         return None
@@ -139,7 +131,7 @@ def found_once(
     # Solutions belong to their candidates, and a search may not repeat itself.
     checkpoint.drop("solve")
     found = search()
-    about = {name: getattr(found, name) for name in _ABOUT}
+    about = {name: getattr(found, name) for name in ABOUT}
     if found.index.shape == (len(rows), k):
         arrays = [found.index.astype(like[0].dtype), found.distance]
         checkpoint.save(_WHOLE, *place, arrays, json.dumps(about))

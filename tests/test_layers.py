@@ -55,6 +55,7 @@ ROOMS = [
     "find",
     "assemble",
     "build",
+    "shards",
     "query",
     "catalog",
     "tasks",
