@@ -11,6 +11,7 @@ HOME = Path(nnkgraph.__file__).parent
 # A module imports only from rooms above its own.
 ROOMS = [
     "errors",
+    "shard",
     "resources",
     "memory",
     "registry",
@@ -29,6 +30,7 @@ ROOMS = [
     "qp",
     "duplicates",
     "formats",
+    "fingerprint",
     "checkpoint",
     "executors",
     "blocks",
@@ -51,7 +53,9 @@ ROOMS = [
     "resume",
     "budget",
     "find",
+    "assemble",
     "build",
+    "shards",
     "query",
     "catalog",
     "tasks",

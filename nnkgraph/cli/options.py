@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli.types import CONFIG, WORKERS, Plugin, Sigma, Workers
+from nnkgraph.cli.types import CONFIG, WORKERS, Plugin, ShardOf, Sigma, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,11 @@ resume_opt = click.option(
     metavar="DIR",
     help="Keep finished blocks in DIR; the same line goes on where a run was ended.",
 )
+shard_opt = click.option(
+    "--shard",
+    type=ShardOf(),
+    help="Do part I of N only, for 'nnkgraph merge'; auto in a task of a job array.",
+)
 block_timeout_opt = click.option(
     "--block-timeout",
     "patience",
@@ -101,6 +106,12 @@ block_timeout_opt = click.option(
     show_default=True,
     metavar="SECONDS",
     help="Give up when no worker process finishes a block for so long; 0 never does.",
+)
+report_opt = click.option(
+    "--report",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a JSON report; '-' is stdout.",
 )
 json_opt = click.option("--json", is_flag=True, help="Print JSON.")
 

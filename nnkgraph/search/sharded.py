@@ -28,7 +28,7 @@ _ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Sharded:
-    """Approximate, a pynndescent index for each part: workers have room for one part."""
+    """Approximate, a pynndescent index for each part; a worker needs room for one."""
 
     parts: int = 0
     """How many, each a task for a worker; 0 makes parts of at most a million rows."""
