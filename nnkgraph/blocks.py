@@ -33,6 +33,7 @@ def run(
     *,
     rows: int,
     block: int,
+    first: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
     kept: Kept | None = None,
 ) -> None:
@@ -44,6 +45,8 @@ def run(
 
     Parameters
     ----------
+    first : int
+        The number of the first of the rows, where they are a part of more.
     kept : Kept, optional
         Where finished blocks are looked up and kept. Its blocks are all alike, however
         many workers there are.
@@ -53,32 +56,34 @@ def run(
     ResourceError
         When workers die again and again, or one hangs.
     """
-    waiting = _cut(rows, block, 1 if kept else pool.workers)
+    waiting = _cut(first, rows, block, 1 if kept else pool.workers)
     if kept:
-        waiting = [one for one in waiting if not kept.found(outputs, *one, on_rows)]
+        waiting = [
+            one for one in waiting if not kept.found(outputs, first, *one, on_rows)
+        ]
     waiting.reverse()
     running: dict[Future[Any], tuple[int, int]] = {}
     deaths = 0
     while waiting or running:
         try:
             while waiting and len(running) < 2 * pool.workers:
-                task = (function, arguments, outputs, *waiting[-1])
+                task = (function, arguments, outputs, first, *waiting[-1])
                 future = pool.submit(_compute, *task)
                 running[future] = waiting.pop()
             for future in next_done(pool, running):
                 start, stop = _finished(future, *running[future])
                 del running[future]
                 if kept:
-                    kept.keep(outputs, start, stop)
+                    kept.keep(outputs, first, start, stop)
                 on_rows(stop - start)
         except BrokenExecutor as error:
             deaths += 1
             lost = sorted(running.values(), reverse=True)
             if deaths > _TRIES:
-                first = lost[-1] if lost else waiting[-1]
+                start, stop = lost[-1] if lost else waiting[-1]
                 raise ResourceError(
-                    f"workers died {deaths} times, last at rows {first[0]} to "
-                    f"{first[1] - 1}; they may have run out of memory: use fewer "
+                    f"workers died {deaths} times, last at rows {start} to "
+                    f"{stop - 1}; they may have run out of memory: use fewer "
                     "workers (-j)"
                 ) from error
             waiting += lost
@@ -117,6 +122,7 @@ class Kept:
     def found(
         self,
         outputs: tuple[Shared | None, ...],
+        first: int,
         start: int,
         stop: int,
         on_rows: Callable[[int], object],
@@ -128,13 +134,16 @@ class Kept:
             return False
         for view, array in zip(views, block.arrays, strict=True):
             if view is not None:
-                view[start:stop] = array
+                view[start - first : stop - first] = array
         on_rows(stop - start)
         return True
 
-    def keep(self, outputs: tuple[Shared | None, ...], start: int, stop: int) -> None:
+    def keep(
+        self, outputs: tuple[Shared | None, ...], first: int, start: int, stop: int
+    ) -> None:
         """Keep a block that is done."""
-        arrays = [None if one is None else one.open()[start:stop] for one in outputs]
+        rows = slice(start - first, stop - first)
+        arrays = [None if one is None else one.open()[rows] for one in outputs]
         self.checkpoint.save(self.stage, start, stop, arrays)
 
 
@@ -143,13 +152,13 @@ def kept_in(checkpoint: Checkpoint | None, stage: str) -> Kept | None:
     return None if checkpoint is None else Kept(checkpoint, stage)
 
 
-def _cut(rows: int, block: int, workers: int) -> list[tuple[int, int]]:
+def _cut(first: int, rows: int, block: int, workers: int) -> list[tuple[int, int]]:
     """Return the blocks, smaller ones last, so that all workers end together."""
     least = rows if workers == 1 else min(_LEAST, block)
-    cuts, start = [], 0
-    while start < rows:
-        share = -(-(rows - start) // (2 * workers))
-        stop = min(start + min(block, max(least, share)), rows)
+    cuts, start, end = [], first, first + rows
+    while start < end:
+        share = -(-(end - start) // (2 * workers))
+        stop = min(start + min(block, max(least, share)), end)
         cuts.append((start, stop))
         start = stop
     return cuts
@@ -159,6 +168,7 @@ def _compute(
     function: Callable[..., tuple[NDArray[Any] | None, ...]],
     arguments: Any,
     outputs: tuple[Shared | None, ...],
+    first: int,
     start: int,
     stop: int,
 ) -> None:
@@ -166,4 +176,4 @@ def _compute(
     results = function(arguments, start, stop)
     for output, result in zip(outputs, results, strict=True):
         if output is not None:
-            output.open()[start:stop] = result
+            output.open()[start - first : stop - first] = result

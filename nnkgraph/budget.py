@@ -16,6 +16,7 @@ from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.executors import pool_size
 from nnkgraph.memory import available_memory, in_words, taken_memory
 from nnkgraph.prepare import estimated_seconds
+from nnkgraph.search import is_by_rows
 from nnkgraph.search.auto import Auto, choose
 from nnkgraph.search.exact import MULTIPLIED
 
@@ -50,9 +51,14 @@ def estimate(
     workers: int | str,
     executor: str,
     seconds: float,
+    span: range | None = None,
 ) -> Budget:
-    """Estimate what a run needs; the candidates are what counts for many rows."""
+    """Estimate what a run needs; the candidates are what counts for many rows.
+
+    Where only a part of the rows, the span, is searched, so are its candidates.
+    """
     x, n, k = features.x, len(features.x), plan.k
+    listed = n if span is None or not is_by_rows(plan.search) else len(span)
     width = min(plan.method.width(k), max(n - 1, 1))
     d = 0 if isinstance(x, SparseGram) else int(x.shape[1])
     rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
@@ -60,21 +66,25 @@ def estimate(
     memory = _PROCESS + (0 if in_process else _WORKER * count) + rows
     if scale != "none" or not isinstance(x, np.memmap):
         memory += rows
-    lists = n * width * (4 + 8 + 8)
-    memory += lists + 16 * n * width + _search_memory(plan, n, d, width)
+    lists = listed * width * (4 + 8 + 8)
+    memory += lists + 16 * listed * width + _search_memory(plan, n, d, width, span)
     if not plan.method.local:
         memory += 8 * lists
     copied = 0 if isinstance(x, np.memmap) and scale == "none" else rows
-    scratch = 0 if in_process else lists + copied + n * width * 16
-    return Budget(memory, scratch, n * width * _MOST)
+    scratch = 0 if in_process else lists + copied + listed * width * 16
+    return Budget(memory, scratch, listed * width * _MOST)
 
 
-def _search_memory(plan: Plan, n: int, d: int, width: int) -> int:
+def _search_memory(
+    plan: Plan, n: int, d: int, width: int, span: range | None = None
+) -> int:
     name = registry.spec(plan.search).partition(":")[0]
     if isinstance(plan.search, Auto):
         name = choose(n, d, width, plan.kernel.nearness)[0]
     if name == "exact" and plan.kernel.nearness not in MULTIPLIED:
         return 0
+    if name == "exact" and span is not None:
+        return n * d * 4
     if name == "exact":
         return n * d * 4 + n * 2 * (width + max(8, width // 4)) * 8
     if name == "pynndescent":
@@ -89,10 +99,13 @@ def affordable_seconds(
     scale: str,
     workers: int | str,
     executor: str,
+    span: range | None = None,
 ) -> float:
     """Estimate how long one processor will work; refuse what cannot fit."""
     seconds = estimated_seconds(x, plan.k)
-    check_budget(estimate(features, plan, scale, workers, executor, seconds))
+    if span is not None:
+        seconds *= len(span) / len(x)
+    check_budget(estimate(features, plan, scale, workers, executor, seconds, span))
     return seconds
 
 

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph import neighborhoods, registry, report
 from nnkgraph.advice import advice
-from nnkgraph.budget import affordable_seconds
+from nnkgraph.assemble import Solved, assembled
 from nnkgraph.connect import check_connect, connected, single
-from nnkgraph.data import Features, Graph
-from nnkgraph.duplicates import with_copies
+from nnkgraph.data import Features
 from nnkgraph.errors import ParameterError
-from nnkgraph.executors import PATIENCE, open_pool
-from nnkgraph.find import find_and_fit, rows_of, wanted_of
+from nnkgraph.executors import PATIENCE
+from nnkgraph.find import find_and_fit, started, wanted_of
 from nnkgraph.grow import check_grow
 from nnkgraph.grow import grow as grown
-from nnkgraph.prepare import (
-    k_warnings,
-    make_plan,
-    warm_up,
-    worker_warnings,
-)
-from nnkgraph.resume import resumed
-from nnkgraph.rounding import check_digits, rounded_graph
+from nnkgraph.prepare import k_warnings, make_plan, worker_warnings
+from nnkgraph.rounding import check_digits
 from nnkgraph.stages import Stages
-from nnkgraph.symmetrize import symmetrize as symmetrized
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import ArrayLike
+
+    from nnkgraph.data import Candidates, Graph, Neighborhoods
+    from nnkgraph.find import Run
+    from nnkgraph.kernels import Kernel
+    from nnkgraph.prepare import Plan
 
 
 def build_graph(
@@ -134,36 +130,25 @@ def build_graph(
         check_grow(plan.method, plan.kernel, grow, plan.k, max_k)
     elif max_k is not None:
         raise ParameterError("max_k is of use with grow only")
-    rows = rows_of(features, plan, scale, duplicates, stages)
-    seconds = affordable_seconds(features, rows.x, plan, scale, workers, executor)
-    with (
-        resumed(
-            resume, features, plan, scale=scale, duplicates=duplicates, seed=seed
-        ) as checkpoint,
-        open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
-    ):
-        with stages("start"):
-            warm_up(pool, rows.x, plan.kernel, plan.method)
-        candidates, fitted = find_and_fit(plan, rows, pool, seed, stages, checkpoint)
-        unknown = () if plan.method.local else (0, "steps")
-        with stages("solve", *(unknown or (len(rows.x),))) as on_rows:
-            found = neighborhoods.solve(
-                pool,
-                rows.x,
-                candidates,
-                kernel=fitted,
-                method=plan.method,
-                first=rows.kept_copies,
-                k=plan.k,
-                on_rows=on_rows,
-                checkpoint=checkpoint,
-            )
+    with started(
+        features,
+        plan,
+        stages,
+        scale=scale,
+        duplicates=duplicates,
+        seed=seed,
+        workers=workers,
+        executor=executor,
+        resume=resume,
+        patience=patience,
+    ) as run:
+        candidates, fitted, found = solve_all(run, stages)
         growth = None
         if k_check or grow is not None:
             with stages("solve"):
                 growth = grown(
-                    pool,
-                    wanted_of(plan, rows, plan.k, pool, seed),
+                    run.pool,
+                    wanted_of(plan, run.rows, plan.k, run.pool, seed),
                     candidates,
                     found,
                     kernel=fitted,
@@ -172,79 +157,81 @@ def build_graph(
                     max_k=max_k or 8 * plan.k,
                 )
             candidates, found = growth.candidates, growth.found
-    with stages("symmetrize"):
-        adjacency, dropped = symmetrized(
-            candidates,
-            found,
-            rule=plan.rule,
-            min_weight=min_weight,
-            min_degree=min_degree,
-            own=report.own_similarity(rows.x, candidates, fitted, plan.method),
-            first=rows.kept_copies,
-        )
-        asis = candidates.exact and not (growth and growth.grown)
-        kept = None if asis else candidates.index
-        bare = Graph(adjacency, None, plan.rule == "none", found.errors, kept)
-        if connect == "mst":
-            bare = connected(bare, rows.x, single(fitted, candidates), min_weight)
-        graph = replace(
-            rounded_graph(with_copies(bare, rows), digits), ids=features.ids
-        )
-    settings = {
-        "k": plan.k,
-        "method": registry.spec(plan.method),
-        "kernel": registry.spec(plan.kernel),
-        "sigma": fitted.bandwidth(candidates),
-        "rule": plan.rule,
-        "min_weight": min_weight,
-        "min_degree": min_degree,
-        "scale": scale,
-        "duplicates": duplicates,
-        "search": candidates.backend,
-        "seed": seed,
+    rows, checkpoint = run.rows, run.checkpoint
+    settings = settings_of(
+        plan,
+        candidates,
+        sigma=fitted.bandwidth(candidates),
+        min_weight=min_weight,
+        min_degree=min_degree,
+        scale=scale,
+        duplicates=duplicates,
+        seed=seed,
         **({"connect": connect} if connect != "none" else {}),
         **({"grow": grow, "max_k": max_k or 8 * plan.k} if grow is not None else {}),
         **({"digits": digits} if digits else {}),
-    }
-    certificate = report.certificate(found, rows.origin)
-    facts = report.facts(graph)
-    apart = report.copies_apart(graph, rows.first) if facts["components"] > 1 else 0
-    tips = advice(plan, settings, duplicates)
-    return replace(
-        graph,
-        provenance={
-            **report.provenance(features, settings),
-            "nodes_failed": certificate["nodes_failed"] if certificate else 0,
-            "support_sizes": report.support_sizes(found),
-            **({"failure": found.failure} if found.failure else {}),
-        },
-        report={
-            "schema": 1,
-            **facts,
-            **settings,
-            "duplicates": rows.copies,
-            "copies_apart": apart,
-            "dropped": dropped,
-            "candidates_grown": growth.grown if growth else 0,
-            "bridges": 0 if graph.bridges is None else len(graph.bridges),
-            **(report.growth_facts(growth, rows) if growth else {}),
-            "certificate": certificate,
-            "method_facts": found.facts,
-            "failure": found.failure,
-            "error": report.error_facts(graph.errors),
-            "search": report.search_facts(candidates),
-            "workers": pool.workers,
-            "input": report.input_facts(features),
-            "warnings": [
+    )
+
+    def bridge(bare: Graph) -> Graph:
+        return connected(bare, rows.x, single(fitted, candidates), min_weight)
+
+    with stages("symmetrize"):
+        own = report.own_similarity(rows.x, candidates, fitted, plan.method)
+        solved = Solved(
+            candidates,
+            found,
+            rows,
+            own,
+            report.reach(candidates),
+            settings,
+            report.input_facts(features),
+            features.ids,
+            grown=growth.grown if growth else 0,
+            facts=report.growth_facts(growth, rows) if growth else {},
+            tips=advice(plan, settings, duplicates),
+            workers=run.pool.workers,
+            warnings=(
                 *features.warnings,
                 *(checkpoint.warnings if checkpoint else []),
                 *k_warnings(plan.k, rows),
-                *worker_warnings(workers, pool.workers),
-                *report.bandwidth_warnings(fitted, candidates),
-                *plan.method.remarks(candidates, found),
-                *report.copy_warnings(apart, tips),
-                *report.graph_warnings(facts, tips),
-            ],
-            "notes": [*candidates.notes, *(checkpoint.notes if checkpoint else [])],
-        },
-    )
+                *worker_warnings(workers, run.pool.workers),
+            ),
+            notes=(*candidates.notes, *(checkpoint.notes if checkpoint else [])),
+        )
+        return assembled(solved, bridge if connect == "mst" else None)
+
+
+def solve_all(run: Run, stages: Stages) -> tuple[Candidates, Kernel, Neighborhoods]:
+    """Find and solve the rows of a run; return the fitted kernel with them."""
+    candidates, fitted = find_and_fit(run, stages)
+    method = run.plan.method
+    unknown = () if method.local else (0, "steps")
+    with stages("solve", *(unknown or (len(candidates.index),))) as on_rows:
+        found = neighborhoods.solve(
+            run.pool,
+            run.rows.x,
+            candidates,
+            kernel=fitted,
+            method=method,
+            first=run.rows.kept_copies,
+            start=run.span.start if run.span else 0,
+            k=run.plan.k,
+            on_rows=on_rows,
+            checkpoint=run.checkpoint,
+        )
+    return candidates, fitted, found
+
+
+def settings_of(
+    plan: Plan, candidates: Candidates, *, sigma: float | None, **others: Any
+) -> dict[str, Any]:
+    """Return the parameters that determine a graph, to be stored with it."""
+    return {
+        "k": plan.k,
+        "method": registry.spec(plan.method),
+        "kernel": registry.spec(plan.kernel),
+        "sigma": sigma,
+        "rule": plan.rule,
+        "search": candidates.backend,
+        **others,
+    }

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -19,11 +18,16 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nnkgraph.errors import InputError, OutputError, ResourceError
+from nnkgraph.fingerprint import (
+    difference,
+    fingerprint,
+    read_rows,
+    run_of,
+    write_rows,
+)
 from nnkgraph.formats._source import open_source
-from nnkgraph.formats._zip import open_archive, write_archive
+from nnkgraph.formats._zip import open_archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,12 +97,11 @@ class Checkpoint:
         about: str = "",
     ) -> None:
         """Keep the arrays of a block, and what else is to be known about it."""
-        members: dict[str, Any] = {"run": np.array(self.run), "about": np.array(about)}
-        members |= {str(at): one for at, one in enumerate(arrays) if one is not None}
+        members = {str(at): one for at, one in enumerate(arrays)}
         with _writing(self.folder):
             part = self.folder / f".part-{secrets.token_hex(8)}"
             with part.open("xb") as stream:
-                write_archive(stream, members)
+                write_rows(stream, self.run, about, members)
                 stream.flush()
                 os.fsync(stream.fileno())
             part.replace(self._path(stage, start, stop))
@@ -116,20 +119,14 @@ class Checkpoint:
     def _read(
         self, archive: Any, rows: int, like: Sequence[NDArray[Any] | None]
     ) -> list[NDArray[Any] | None]:
-        own = "run" in archive and "about" in archive
-        if not own or archive.text("run") != self.run:
+        if run_of(archive) != self.run:
             raise InputError(f"{archive.name}: belongs to another run")
-        found: list[NDArray[Any] | None] = []
-        for at, wanted in enumerate(like):
-            if wanted is None:
-                found.append(None)
-                continue
-            header = archive.headers.get(str(at))
-            shape = (rows, *wanted.shape[1:])
-            if header is None or (header.shape, header.dtype) != (shape, wanted.dtype):
-                raise InputError(f"{archive.name}: is not the block it should be")
-            found.append(archive.read(str(at)))
-        return found
+        return [
+            None
+            if one is None
+            else read_rows(archive, str(at), (rows, *one.shape[1:]), one.dtype)
+            for at, one in enumerate(like)
+        ]
 
 
 @contextlib.contextmanager
@@ -162,9 +159,7 @@ def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]
                 if _PART.fullmatch(path.name):
                     path.unlink()
             _check(folder / _FACTS, facts)
-        text = json.dumps(facts, sort_keys=True)
-        run = hashlib.sha256(text.encode()).hexdigest()
-        yield Checkpoint(folder, run, warnings=warnings)
+        yield Checkpoint(folder, fingerprint(facts), warnings=warnings)
 
 
 def remove_checkpoint(folder: Path) -> None:
@@ -240,11 +235,9 @@ def _check(path: Path, facts: dict[str, Any]) -> None:
         known = None
     if not isinstance(known, dict):
         raise InputError(f"{path}: is damaged; remove the directory to begin anew")
-    for key in sorted(known.keys() | facts.keys()):
-        before, now = known.get(key), facts.get(key)
-        if before != now:
-            raise InputError(
-                f"{path.parent}: this checkpoint is of another run: {key} was "
-                f"{json.dumps(before)}, now it is {json.dumps(now)}; name another "
-                "directory, or remove this one"
-            )
+    key, before, now = difference(known, facts)
+    if key:
+        raise InputError(
+            f"{path.parent}: this checkpoint is of another run: {key} was {before}, "
+            f"now it is {now}; name another directory, or remove this one"
+        )

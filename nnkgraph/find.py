@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +20,13 @@ from nnkgraph.prepare import (
     similarity_of,
     warm_up,
 )
-from nnkgraph.resume import found_once, resumed
-from nnkgraph.search import Wanted, index_dtype
+from nnkgraph.resume import facts_of, found_once, resumed
+from nnkgraph.search import Wanted, index_dtype, is_by_rows
+from nnkgraph.search._direct import GRAIN
 from nnkgraph.stages import Stages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import ArrayLike
@@ -34,6 +36,22 @@ if TYPE_CHECKING:
     from nnkgraph.executors import Pool
     from nnkgraph.kernels import Kernel
     from nnkgraph.prepare import Plan
+    from nnkgraph.shard import Shard
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run whose workers are ready."""
+
+    plan: Plan
+    rows: Rows
+    pool: Pool
+    seed: int
+    checkpoint: Checkpoint | None = None
+    span: range | None = None
+    """The rows that are solved, where this run is one of several."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """All that determines its results, where somebody asks for it."""
 
 
 def find_candidates(
@@ -69,23 +87,63 @@ def find_candidates(
         duplicates=duplicates,
         executor=executor,
     )
+    with started(
+        features,
+        plan,
+        stages,
+        scale=scale,
+        duplicates=duplicates,
+        seed=seed,
+        workers=workers,
+        executor=executor,
+        resume=resume,
+        patience=patience,
+    ) as run:
+        found = find(run, stages)
+    return replace(candidates_with_copies(found, run.rows), notes=notes_of(run, found))
+
+
+def notes_of(run: Run, found: Candidates) -> tuple[str, ...]:
+    """Return what the user should know about a search."""
+    kept = run.checkpoint.notes if run.checkpoint else []
+    return (*found.notes, *k_warnings(run.plan.k, run.rows), *kept)
+
+
+@contextmanager
+def started(
+    features: Features,
+    plan: Plan,
+    stages: Stages,
+    *,
+    scale: str,
+    duplicates: str,
+    seed: int,
+    workers: int | str,
+    executor: str,
+    resume: str | Path | None,
+    patience: float,
+    shard: Shard | None = None,
+) -> Iterator[Run]:
+    """Prepare rows, open the checkpoint and have workers ready."""
     rows = rows_of(features, plan, scale, duplicates, stages)
-    seconds = affordable_seconds(features, rows.x, plan, scale, workers, executor)
+    span = None
+    if shard is not None:
+        # What a function says may depend on which rows it is asked about together.
+        grain = GRAIN if plan.kernel.nearness == "similarity" else 1
+        span = shard.rows(len(rows.x), grain)
+    seconds = affordable_seconds(
+        features, rows.x, plan, scale, workers, executor, span=span
+    )
+    facts = {}
+    if resume is not None or shard is not None:
+        facts = facts_of(features, plan, scale, duplicates, seed)
     with (
-        resumed(
-            resume, features, plan, scale=scale, duplicates=duplicates, seed=seed
-        ) as checkpoint,
+        resumed(resume, facts, shard) as checkpoint,
         open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
     ):
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
-        found = find(plan, rows, pool, seed, stages, checkpoint)
-    notes = (
-        *found.notes,
-        *k_warnings(plan.k, rows),
-        *(checkpoint.notes if checkpoint else []),
-    )
-    return replace(candidates_with_copies(found, rows), notes=notes)
+        yield Run(plan, rows, pool, seed, checkpoint, span, facts)
 
 
 def rows_of(
@@ -98,24 +156,23 @@ def rows_of(
         return prepared_rows(features, plan.kernel, scale, duplicates)
 
 
-def find(
-    plan: Plan,
-    rows: Rows,
-    pool: Pool,
-    seed: int,
-    stages: Stages,
-    checkpoint: Checkpoint | None = None,
-) -> Candidates:
+def find(run: Run, stages: Stages) -> Candidates:
     """Search as many candidates as the method wants to choose from."""
-    n = len(rows.x)
+    plan, n = run.plan, len(run.rows.x)
     k = min(plan.method.width(plan.k), n - 1)
-    with stages("search", n) as on_rows:
+    asking = range(n) if run.span is None else run.span
+    with stages("search", len(asking)) as on_rows:
         if k == 0:
-            nothing = np.empty((n, 0))
+            nothing = np.empty((len(asking), 0))
             return Candidates(nothing.astype(index_dtype(n)), nothing)
-        wanted = wanted_of(plan, rows, k, pool, seed, on_rows)
-        wanted = replace(wanted, checkpoint=checkpoint)
-        return found_once(checkpoint, n, k, lambda: plan.search.find(wanted))
+        wanted = replace(
+            wanted_of(plan, run.rows, k, run.pool, run.seed, on_rows),
+            checkpoint=run.checkpoint,
+            span=run.span,
+        )
+        return found_once(
+            run.checkpoint, n, k, lambda: plan.search.find(wanted), run.span
+        )
 
 
 def wanted_of(
@@ -140,22 +197,24 @@ def wanted_of(
     )
 
 
-def find_and_fit(
-    plan: Plan,
-    rows: Rows,
-    pool: Pool,
-    seed: int,
-    stages: Stages,
-    checkpoint: Checkpoint | None = None,
-) -> tuple[Candidates, Kernel]:
+def find_and_fit(run: Run, stages: Stages) -> tuple[Candidates, Kernel]:
     """Find what the method chooses from; the kernel is fitted to the k best of it."""
-    candidates = find(plan, rows, pool, seed, stages, checkpoint)
+    plan, span = run.plan, run.span
+    whole = span is not None and not is_by_rows(plan.search)
+    # Candidates that are in a file need no second one.
+    all_rows = replace(run, span=None, checkpoint=None) if whole else run
+    candidates = find(all_rows, stages)
     best = replace(
         candidates,
         index=candidates.index[:, : plan.k],
         distance=candidates.distance[:, : plan.k],
     )
     fitted = plan.kernel.fit(best)
+    if span is not None and whole:
+        rows = slice(span.start, span.stop)
+        index, distance = candidates.index[rows], candidates.distance[rows]
+        candidates = replace(candidates, index=index, distance=distance)
     with stages("search"):
-        wanted = wanted_of(plan, rows, plan.k, pool, seed)
+        wanted = wanted_of(plan, run.rows, plan.k, run.pool, run.seed)
+        wanted = replace(wanted, span=span)
         return plan.method.gather(wanted, candidates, fitted), fitted

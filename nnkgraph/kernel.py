@@ -47,6 +47,11 @@ class Kernel(Protocol):
         """Return the kernel with its open parameters taken from the candidates."""
         ...
 
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether ``fit`` has to see the candidates of all rows, not of a part."""
+        ...
+
     def bandwidth(self, candidates: Candidates, /) -> float | None:
         """Return the (mean) bandwidth that was used, where there is one."""
         ...

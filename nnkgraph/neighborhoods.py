@@ -39,6 +39,8 @@ class _Task:
     first: Shared | None
     kernel: Kernel
     method: Method
+    start: int
+    """Which of all rows has the first of the candidates."""
 
 
 def solve(
@@ -50,6 +52,7 @@ def solve(
     method: Method,
     first: IndexArray | None = None,
     points: FloatArray | None = None,
+    start: int = 0,
     k: int = 0,
     block: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
@@ -64,13 +67,15 @@ def solve(
     x : (n, d) array
         The rows as the kernel sees them.
     candidates : Candidates
-        The (n, m) candidates.
+        The (n, m) candidates, of all rows or of a part of them.
     kernel, method : plug-ins
         A fitted kernel and the method.
     first : (n,) array of int, optional
         The lowest row with the same values, where there may be identical rows.
     points : (n, d) array, optional
         New points whose candidates these are; by default the rows themselves.
+    start : int
+        The row that the first of the candidates belong to.
     k : int
         Neighbors that were asked for, where a method looks at more candidates.
     block : int
@@ -105,6 +110,7 @@ def solve(
         None if first is None else pool.share(first),
         kernel,
         method,
+        start,
     )
     weights = pool.output((n, m), np.float64)
     errors = pool.output((n,), np.float64) if method.has_error else None
@@ -115,6 +121,7 @@ def solve(
         task,
         (weights, errors, certificate),
         rows=n,
+        first=start,
         block=block or _block_rows(n, m, x.shape[1], pool.workers, checkpoint),
         on_rows=on_rows,
         kept=blocks.kept_in(checkpoint, "solve"),
@@ -146,9 +153,10 @@ def _weigh_block(
     task: _Task, start: int, stop: int
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
     x, rows = task.x.open(), slice(start, stop)
-    index, distance = task.index.open()[rows], task.distance.open()[rows]
+    part = slice(start - task.start, stop - task.start)
+    index, distance = task.index.open()[part], task.distance.open()[part]
     if task.points is not None:
-        problem = Problem(x, task.points.open()[rows], index, distance, task.kernel)
+        problem = Problem(x, task.points.open()[part], index, distance, task.kernel)
     else:
         every = np.arange(start, stop)
         queries = None if isinstance(x, SparseGram) else x[rows]

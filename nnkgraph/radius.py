@@ -46,7 +46,7 @@ def within_radius(wanted: Wanted, radius: float) -> Candidates:
     ResourceError
         Where there are too many of them.
     """
-    pool, n = wanted.pool, len(wanted.x)
+    pool, n = wanted.pool, len(wanted.asking)
     part = _Part(pool.share(wanted.x), wanted.base, radius)
     tree = wanted.x.shape[1] <= _TREE_COLUMNS
     count = pool.output((n,), np.int64)
@@ -54,22 +54,22 @@ def within_radius(wanted: Wanted, radius: float) -> Candidates:
     width = int(count.open().max(initial=0))
     needed = n * width * _BYTES
     if needed > _MOST_BYTES:
-        row = int(np.argmax(count.open()))
+        row = wanted.asking[int(np.argmax(count.open()))]
         raise ResourceError(
             f"eps: radius {radius:g} gives row {row} {width} neighbors, and all rows "
             f"{int(count.open().sum())}; {needed / 2**30:.0f} GB would be needed: use "
             "a smaller radius"
         )
     part = _Part(part.x, wanted.base, radius, width)
-    index = pool.output((n, width), index_dtype(n))
+    index = pool.output((n, width), index_dtype(len(wanted.x)))
     distance = pool.output((n, width), np.float64)
     _run(wanted, _lists_of_tree if tree else _lists, part, (index, distance))
     return Candidates(index.open(), distance.open(), backend="radius")
 
 
 def _run(wanted: Wanted, function: Any, part: _Part, outputs: Any) -> None:
-    n, block = len(wanted.x), wanted.block
-    blocks.run(wanted.pool, function, part, outputs, rows=n, block=block)
+    n, first, block = len(wanted.asking), wanted.asking.start, wanted.block
+    blocks.run(wanted.pool, function, part, outputs, rows=n, first=first, block=block)
 
 
 @compiled

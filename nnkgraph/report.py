@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
 
 CERTIFICATE_LIMIT = 1e-9
 """A node whose certificate is above this counts as failed."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far away candidates are; not finite where a node has none."""
+
+    near: FloatArray
+    """(n,) the distance of each node's first candidate."""
+
+    far: FloatArray
+    """(n,) the distance of its last one."""
+
 
 _PACKAGES = ("h5py", "numba", "numpy", "pynndescent", "scipy")
 
@@ -128,7 +141,12 @@ def versions() -> dict[str, str]:
 
 
 def provenance(features: Features, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what determines a result, to be stored with it.
+    """Return what determines a result, to be stored with it."""
+    return provenance_of(input_facts(features), settings)
+
+
+def provenance_of(known: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what determines a result, from the facts about its input.
 
     Never the command, paths, workers or times: equal results are equal bytes.
     """
@@ -138,8 +156,8 @@ def provenance(features: Features, settings: dict[str, Any]) -> dict[str, Any]:
         "schema": 1,
         "nnkgraph": __version__,
         **settings,
-        "shape": list(features.x.shape),
-        "sha256": features.sha256,
+        "shape": known["shape"],
+        "sha256": known["sha256"],
     }
 
 
@@ -153,16 +171,18 @@ def search_facts(candidates: Candidates) -> dict[str, Any]:
 
 
 def own_similarity(
-    x: Any, candidates: Candidates, kernel: Kernel, method: Method
+    x: Any, candidates: Candidates, kernel: Kernel, method: Method, start: int = 0
 ) -> FloatArray | None:
     """Return every node's similarity with itself, the unit of its error.
 
-    None where no error is compared, or where it is the same for all nodes.
+    None where no error is compared, or where it is the same for all nodes. The
+    candidates are those of all rows, or of a part of them that begins at ``start``.
     """
     if not method.has_error or not kernel.form:
         return None
-    every = np.arange(len(x))
-    queries = None if isinstance(x, SparseGram) else x
+    stop = start + len(candidates.index)
+    every = np.arange(start, stop)
+    queries = None if isinstance(x, SparseGram) else x[start:stop]
     return Problem(
         x, queries, candidates.index, candidates.distance, kernel, every
     ).own()
@@ -178,13 +198,21 @@ def input_facts(features: Features) -> dict[str, Any]:
     }
 
 
-def bandwidth_warnings(kernel: Kernel, candidates: Candidates) -> list[str]:
+def reach(candidates: Candidates) -> Reach:
+    """Return how far the candidates are."""
+    distance = candidates.distance
+    if not distance.shape[1]:
+        none = np.full(len(distance), np.inf)
+        return Reach(none, none)
+    far = np.where(np.isfinite(distance), distance, -np.inf).max(axis=1)
+    return Reach(distance[:, 0], far)
+
+
+def bandwidth_warnings(sigma: float | None, known: Reach) -> list[str]:
     """Say so where a bandwidth is far from the distances it is meant for."""
-    sigma = kernel.bandwidth(candidates)
-    if sigma is None or not candidates.index.size:
+    if sigma is None:
         return []
-    near = candidates.distance[:, 0]
-    near, far = near[np.isfinite(near)], _last(candidates)
+    near, far = (one[np.isfinite(one)] for one in (known.near, known.far))
     if len(near) and np.median(near) > 6.5 * sigma:
         lost = int((near > 6.5 * sigma).sum())
         message = (
@@ -200,12 +228,6 @@ def bandwidth_warnings(kernel: Kernel, candidates: Candidates) -> list[str]:
         )
         return [message]
     return []
-
-
-def _last(candidates: Candidates) -> Any:
-    finite = np.where(np.isfinite(candidates.distance), candidates.distance, -np.inf)
-    far = finite.max(axis=1)
-    return far[np.isfinite(far)]
 
 
 def graph_warnings(report: dict[str, Any], tips: str) -> list[str]:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from nnkgraph.checkpoint import Block, Checkpoint
     from nnkgraph.data import Features
     from nnkgraph.prepare import Plan
+    from nnkgraph.shard import Shard
 
 _WHOLE = "candidates"
-_ABOUT: dict[str, Any] = {
+ABOUT: dict[str, Any] = {
     "backend": str,
     "exact": bool,
     "threads": int,
@@ -37,23 +38,27 @@ _ABOUT: dict[str, Any] = {
 
 @contextlib.contextmanager
 def resumed(
-    folder: str | Path | None,
-    features: Features,
-    plan: Plan,
-    *,
-    scale: str,
-    duplicates: str,
-    seed: int,
+    folder: str | Path | None, facts: dict[str, Any], shard: Shard | None = None
 ) -> Iterator[Checkpoint | None]:
-    """Open the checkpoint of a run, where one is wanted.
+    """Open the checkpoint of a run or of one of its shards, where one is wanted."""
+    if folder is None:
+        yield None
+        return
+    if shard is not None:
+        facts = facts | {"shard": str(shard)}
+    with open_checkpoint(Path(folder), facts) as checkpoint:
+        yield checkpoint
+
+
+def facts_of(
+    features: Features, plan: Plan, scale: str, duplicates: str, seed: int
+) -> dict[str, Any]:
+    """Return all that determines candidates and solutions.
 
     How directions are joined, what is written and by how many workers plays no part:
     such options may change from one run to the next.
     """
-    if folder is None:
-        yield None
-        return
-    facts = {
+    return {
         "schema": 1,
         "nnkgraph": __version__,
         **{f"version of {name}": v for name, v in report.versions().items()},
@@ -68,8 +73,6 @@ def resumed(
         "duplicates": duplicates,
         "seed": seed,
     }
-    with open_checkpoint(Path(folder), facts) as checkpoint:
-        yield checkpoint
 
 
 def _search_fact(plan: Plan) -> str:
@@ -93,9 +96,9 @@ def _candidates(block: Block, n: int) -> Candidates | None:
         about: Any = json.loads(block.about)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(about, dict) or about.keys() != set(_ABOUT):
+    if not isinstance(about, dict) or about.keys() != set(ABOUT):
         return None
-    if not all(isinstance(about[name], kind) for name, kind in _ABOUT.items()):
+    if not all(isinstance(about[name], kind) for name, kind in ABOUT.items()):
         return None
     if index.size and not (index.min() >= -1 and index.max() < n):
         return None
@@ -104,13 +107,19 @@ def _candidates(block: Block, n: int) -> Candidates | None:
 
 
 def found_once(
-    checkpoint: Checkpoint | None, n: int, k: int, search: Callable[[], Candidates]
+    checkpoint: Checkpoint | None,
+    n: int,
+    k: int,
+    search: Callable[[], Candidates],
+    span: range | None = None,
 ) -> Candidates:
     """Return candidates from a checkpoint, or search them and keep them there."""
     if checkpoint is None:
         return search()
+    rows = range(n) if span is None else span
+    place = rows.start, rows.stop
     like: list[Any] = [np.empty((0, k), index_dtype(n)), np.empty((0, k))]
-    block = checkpoint.load(_WHOLE, 0, n, like)
+    block = checkpoint.load(_WHOLE, *place, like)
     kept = None if block is None else _candidates(block, n)
     if kept is not None:
         return kept
@@ -122,9 +131,9 @@ def found_once(
     # Solutions belong to their candidates, and a search may not repeat itself.
     checkpoint.drop("solve")
     found = search()
-    about = {name: getattr(found, name) for name in _ABOUT}
-    if found.index.shape == (n, k):
+    about = {name: getattr(found, name) for name in ABOUT}
+    if found.index.shape == (len(rows), k):
         arrays = [found.index.astype(like[0].dtype), found.distance]
-        checkpoint.save(_WHOLE, 0, n, arrays, json.dumps(about))
+        checkpoint.save(_WHOLE, *place, arrays, json.dumps(about))
         checkpoint.drop("search")
     return found

@@ -28,7 +28,6 @@ ROWS = tuple(
 
 _SHARDS = "shards and merge are not there yet"
 WAITING = {
-    "b11": "--config is not there yet",
     "b12": _SHARDS,
     "b13": _SHARDS,
     "d18": "the dask executor is not there yet",

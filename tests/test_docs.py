@@ -14,8 +14,10 @@ from nnkgraph.catalog import catalog, markdown
 
 HOME = SAMPLES.parent
 README = (HOME / "README.md").read_text()
-SETUP = ("make ", "pip install", "eval ")
+SETUP = ("make ", "pip install")
 """Commands that make the environment the tests run in."""
+
+CONFIG = ("--config", "c.toml")
 
 
 def blocks(language):
@@ -62,16 +64,17 @@ def test_the_first_output_is_what_the_first_command_prints(tmp_path):
     assert done.stderr.splitlines()[:-2] == shown[:-2]  # the last have digits and times
 
 
-def test_the_completion_line_works():
-    line = next(line for line in README.splitlines() if line.startswith("eval "))
-    command = line.removeprefix('eval "$(').removesuffix(')"')
+def test_the_configuration_of_the_readme_is_taken(tmp_path):
+    (tmp_path / "c.toml").write_text(blocks("toml")[0])
     done = subprocess.run(
-        ["bash", "-c", command.replace("nnkgraph", str(PROGRAM))],
+        [PROGRAM, "build", SAMPLES / "swiss_roll.npy", "-o", "g.npz", *CONFIG],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "complete" in done.stdout
+    assert "nnk, cosine, k 20," in done.stderr
+    assert (tmp_path / "report.json").stat().st_size > 100
 
 
 @pytest.mark.parametrize("name", registry.names("cli/commands"))

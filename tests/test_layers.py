@@ -11,6 +11,7 @@ HOME = Path(nnkgraph.__file__).parent
 # A module imports only from rooms above its own.
 ROOMS = [
     "errors",
+    "shard",
     "resources",
     "memory",
     "registry",
@@ -30,6 +31,7 @@ ROOMS = [
     "qp",
     "duplicates",
     "formats",
+    "fingerprint",
     "checkpoint",
     "executors",
     "blocks",
@@ -52,8 +54,10 @@ ROOMS = [
     "resume",
     "budget",
     "find",
+    "assemble",
     "build",
     "into",
+    "shards",
     "query",
     "catalog",
     "tasks",

@@ -204,7 +204,7 @@ def test_identical_rows_never_find_themselves():
     assert found.index[9].tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("search", ["kdtree", "pynndescent"])
+@pytest.mark.parametrize("search", ["kdtree", "pynndescent", "sharded"])
 def test_searches_by_distance_refuse_inner_products(search):
     with pytest.raises(ParameterError, match="needs search 'exact'"):
         find(grid(4), 3, search, base="inner-product")

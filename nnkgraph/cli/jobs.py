@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nnkgraph import formats, registry, report
+from nnkgraph import formats, registry
 from nnkgraph.budget import check_budget, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
 from nnkgraph.cli import say, targets
 from nnkgraph.cli.files import read_features
+from nnkgraph.cli.names import check_resume, names_of
+from nnkgraph.cli.outcome import (
+    check_quality,
+    check_report,
+    full_report,
+    write_report,
+)
 from nnkgraph.cli.progress import Progress
-from nnkgraph.cli.summary import say_result
-from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
+from nnkgraph.cli.summary import say_result, say_shard
+from nnkgraph.errors import NnkGraphError
 from nnkgraph.memory import available_memory, in_words
 from nnkgraph.prepare import DEFAULT_K, estimated_seconds, make_plan
 from nnkgraph.resources import MemoryWatch, granted_cpus
 from nnkgraph.search.precomputed import Precomputed
+from nnkgraph.shards import WHOLE, check_alone, check_shards
+from nnkgraph.shards.compute import build_shard
+from nnkgraph.shards.file import write_part
 
 if TYPE_CHECKING:
+    from nnkgraph.cli.names import Files
     from nnkgraph.data import Features
-
-
-@dataclass(frozen=True)
-class _Files:
-    """What one input is read from and where its results go."""
-
-    features: str
-    output: str
-    report: str | None
-    resume: str | None
+    from nnkgraph.shard import Shard
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,12 @@ def build_all(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    shard: Shard | None,
     **settings: Any,
 ) -> None:
     """Build every input; a bad one is reported and does not stop the others."""
     settings["digits"] = digits or 0
-    goal = targets.goal_of(features, output, into, key_added)
+    goal = targets.goal_of(features, output, into, key_added, shard)
     settings |= targets.defaults(goal, settings)
     # Mistakes in words are found before time is spent on reading.
     registry.create("methods", settings["method"])
@@ -74,6 +74,8 @@ def build_all(
     search = registry.create("search", settings["search"])
     candidates = [search.path] if isinstance(search, Precomputed) else []
     read_format, write_format = goal.split_format(format, features)
+    if shard is not None:
+        check_alone(**settings)
     reading = {
         "format": read_format,
         "delimiter": delimiter,
@@ -81,18 +83,15 @@ def build_all(
         "id_column": id_column,
         "sparse": kernel.base == "gram",
     }
-    for files in _targets(features, goal.path, report, resume):
+    for files in names_of(features, goal.path, report, resume):
         try:
             inputs = [files.features, *candidates]
             target = goal.target(files.features, files.output, write_format, no_clobber)
             target.check(inputs)
-            if files.report:
-                if files.report == files.output:
-                    raise ParameterError(
-                        f"{files.report}: the report and the graph need different names"
-                    )
-                formats.check_file(files.report, no_clobber=no_clobber, inputs=inputs)
-            _check_resume(files)
+            check_report(
+                files.report, files.output, no_clobber=no_clobber, inputs=inputs
+            )
+            check_resume(files)
             gates = _Gates(dry_run, min_recall)
             _build_one(files, reading, target, settings, gates)
         except NnkGraphError as error:
@@ -103,50 +102,8 @@ def build_all(
             say.failures.add(error.exit_code)
 
 
-def _targets(
-    features: tuple[str, ...], output: str, report: str | None, resume: str | None
-) -> list[_Files]:
-    """Put each input's name into the names of its results."""
-    if len(features) > 1:
-        asked = {"--output": output, "--report": report, "--resume": resume}
-        for option, value in asked.items():
-            if value is not None and "{name}" not in value:
-                raise ParameterError(
-                    f"{option}: several inputs need {{name}} in the file name, as in "
-                    "'graphs/{name}.npz'"
-                )
-    targets = []
-    for spec in features:
-        path, item = formats.split_item(spec)
-        name = PurePath(path).name.removesuffix(".gz")
-        name = PurePath(name).stem + (f"-{item.replace('/', '-')}" if item else "")
-        names = (one and one.replace("{name}", name) for one in (report, resume))
-        targets.append(_Files(spec, output.replace("{name}", name), *names))
-    seen: dict[str, str] = {}
-    for files in targets:
-        if files.output in seen:
-            raise ParameterError(
-                f"{seen[files.output]} and {files.features} would both be written to "
-                f"{files.output}"
-            )
-        seen[files.output] = files.features
-    return targets
-
-
-def _check_resume(files: _Files) -> None:
-    """Refuse to write results into a directory that is removed in the end."""
-    for name in (files.output, files.report):
-        if files.resume and name and not formats.is_stream(name):
-            parents = Path(name).resolve().parents
-            if Path(files.resume).resolve() in parents:
-                raise ParameterError(
-                    f"{name}: is in the directory of --resume, which is removed once "
-                    "the graph is written; name another"
-                )
-
-
 def _build_one(
-    files: _Files,
+    files: Files,
     reading: dict[str, Any],
     target: targets.Target,
     settings: dict[str, Any],
@@ -164,36 +121,54 @@ def _build_one(
             _say_plan(files, matrix, settings, target)
             return
         target.check_room(n, min(settings["k"] or DEFAULT_K, n))
-        graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
-        with stages("write"):
-            target.write(graph, matrix, settings)
+        if isinstance(target, targets.ShardFile):
+            known = _build_shard(files, matrix, target.shard, settings, stages)
+        else:
+            graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
+            known = graph.report
+            with stages("write"):
+                target.write(graph, matrix, settings)
         if files.resume:
             remove_checkpoint(Path(files.resume))
-    full = {
-        **graph.report,
-        "timings": _timings(stages, time.perf_counter() - start),
-        "peak_memory_bytes": memory.peak,
-        "versions": report.versions(),
-        "command": shlex.join(["nnkgraph", *sys.argv[1:]]),
-    }
-    if files.report:
-        _write_report(files.report, full)
-    say_result(files.features, files.output, full)
-    _check_quality(files, full, gates)
+    full = full_report(known, stages, time.perf_counter() - start, memory.peak)
+    write_report(files.report, full)
+    part = isinstance(target, targets.ShardFile)
+    if part:
+        say_shard(files.features, files.output, full)
+    else:
+        say_result(files.features, files.output, full)
+    what = "shard" if part else "graph"
+    check_quality(files.output, full, gates.min_recall, what)
 
 
-def _timings(stages: Progress, total: float) -> dict[str, float]:
-    names = ("start", "read", "search", "solve", "symmetrize", "write")
-    return {**{name: stages.seconds.get(name, 0.0) for name in names}, "total": total}
+def _build_shard(
+    files: Files,
+    matrix: Features,
+    shard: Shard,
+    settings: dict[str, Any],
+    stages: Progress,
+) -> dict[str, Any]:
+    """Solve and write a part of the rows; return its report."""
+    chosen = {key: one for key, one in settings.items() if key not in WHOLE}
+    part, known = build_shard(
+        matrix, shard, stages=stages, resume=files.resume, **chosen
+    )
+    with stages("write"):
+        write_part(files.output, part)
+    return known
 
 
 def _say_plan(
-    files: _Files, matrix: Features, settings: dict[str, Any], target: targets.Target
+    files: Files,
+    matrix: Features,
+    settings: dict[str, Any],
+    target: targets.Target,
 ) -> None:
     """Check what can be checked, and say what would be done."""
-    others = {"workers", "seed", "connect", "grow", "max_k", "k_check", "digits"}
-    others.add("patience")
+    others = {"workers", "seed", "digits", "patience", *WHOLE}
     plan = make_plan(matrix, **{k: v for k, v in settings.items() if k not in others})
+    if isinstance(target, targets.ShardFile):
+        check_shards(plan)
     if isinstance(plan.search, Precomputed):
         formats.read_candidates(plan.search.path)
     n, d = matrix.x.shape
@@ -217,34 +192,3 @@ def _say_plan(
     )
     check_budget(needed)
     target.check_room(n, plan.k)
-
-
-def _write_report(path: str, full: dict[str, Any]) -> None:
-    text = json.dumps(full, indent=2, allow_nan=False)
-    if path == "-":
-        say.data(text)
-    else:
-        formats.write_file(path, f"{text}\n".encode())
-
-
-def _check_quality(files: _Files, full: dict[str, Any], gates: _Gates) -> None:
-    """Fail, after all was written, where a node's solution is not proven."""
-    recall = full["search"]["recall"]
-    if gates.min_recall is not None and (recall is None or recall < gates.min_recall):
-        raise QualityError(
-            f"{files.output}: the recall of the search is {recall:.4f} (estimated), "
-            f"below {gates.min_recall:g}; the graph was written; use --search exact or "
-            "more n_trees"
-        )
-    if full["failure"]:
-        raise QualityError(
-            f"{files.output}: {full['failure']}; the graph was written and is marked"
-        )
-    proof = full["certificate"]
-    if proof and proof["nodes_failed"]:
-        nodes = ", ".join(map(str, proof["failed"]))
-        raise QualityError(
-            f"{files.output}: {proof['nodes_failed']} nodes miss the certificate of "
-            f"{report.CERTIFICATE_LIMIT:g} (worst {proof['kkt_max']:.1e}): {nodes}; "
-            "the graph was written and is marked; another --sigma may help"
-        )

@@ -23,11 +23,14 @@ from nnkgraph.cli.process import (
     spare_threads,
     warn_of_cache,
 )
+from nnkgraph.cli.types import CONFIG
 from nnkgraph.errors import NnkGraphError
 from nnkgraph.memory import check_address_space
 
 _FOLDER = "cli/commands"
-_COMPLETE = "_NNKGRAPH_COMPLETE"
+COMPLETE = "_NNKGRAPH_COMPLETE"
+"""The environment variable through which shells ask what could come next."""
+
 _SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOSPC}
 """Errors of the system that a user can do something about."""
 
@@ -56,6 +59,14 @@ class Commands(click.Group):
         return command
 
 
+def _cite(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from nnkgraph.cli.citation import bibtex
+
+        say.data(bibtex())
+        ctx.exit()
+
+
 @click.command(
     cls=Commands,
     invoke_without_command=True,
@@ -66,6 +77,14 @@ class Commands(click.Group):
     },
 )
 @click.version_option(__version__, "-V", "--version", prog_name="nnkgraph")
+@click.option(
+    "--citation",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_cite,
+    help="Show how to cite, as BibTeX, and exit.",
+)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Turn feature matrices into graphs by non-negative kernel regression (NNK).
@@ -101,8 +120,8 @@ def main() -> NoReturn:
 def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of error
     """Run one call and return its exit code; every error becomes one line."""
     try:
-        if _COMPLETE in os.environ:
-            cli.main(args, prog_name="nnkgraph", complete_var=_COMPLETE)
+        if COMPLETE in os.environ:
+            cli.main(args, prog_name="nnkgraph", complete_var=COMPLETE)
         # Not cli.main: it turns broken pipes and Ctrl-C into exit codes of its own.
         with cli.make_context("nnkgraph", args) as context:
             _invoke(context, args)
@@ -185,6 +204,8 @@ def _usage_message(error: click.UsageError) -> str:
     if parameter and source and source.name == "ENVIRONMENT":
         variable = f"{error.ctx.auto_envvar_prefix}_{parameter.name}"
         message += f" (from the environment variable {variable.upper()})"
+    elif source and source.name == "DEFAULT_MAP":
+        message += f" (from {error.ctx.meta[CONFIG]})"
     command = error.ctx.command_path
     where = f"{command.partition(' ')[2]}: " if " " in command else ""
     return f"{where}{message} (see {command} --help)"

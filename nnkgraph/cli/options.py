@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli.types import WORKERS, Plugin, Sigma, Workers
+from nnkgraph.cli.types import CONFIG, WORKERS, Plugin, ShardOf, Sigma, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,11 @@ resume_opt = click.option(
     metavar="DIR",
     help="Keep finished blocks in DIR; the same line goes on where a run was ended.",
 )
+shard_opt = click.option(
+    "--shard",
+    type=ShardOf(),
+    help="Do part I of N only, for 'nnkgraph merge'; auto in a task of a job array.",
+)
 block_timeout_opt = click.option(
     "--block-timeout",
     "patience",
@@ -102,7 +107,44 @@ block_timeout_opt = click.option(
     metavar="SECONDS",
     help="Give up when no worker process finishes a block for so long; 0 never does.",
 )
+report_opt = click.option(
+    "--report",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a JSON report; '-' is stdout.",
+)
 json_opt = click.option("--json", is_flag=True, help="Print JSON.")
+
+
+class _Config(click.Option):
+    """An option that sets defaults of all others, unless help was asked for."""
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Any, args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Read the file before the other options ask for their defaults."""
+        path, args = super().handle_parse_result(ctx, opts, args)
+        help_ = ctx.command.get_help_option(ctx)
+        asked = help_ is not None and opts.get(help_.name)
+        if isinstance(path, str) and path and not asked and not ctx.resilient_parsing:
+            from nnkgraph.cli.config import settings_of
+
+            ctx.default_map = settings_of(path, ctx)
+            ctx.meta[CONFIG] = path
+        return path, args
+
+
+config_opt = click.option(
+    "--config",
+    cls=_Config,
+    is_eager=True,
+    expose_value=False,
+    type=click.Path(),
+    default=lambda: os.environ.get(CONFIG),
+    show_default=f"none, or {CONFIG}",
+    metavar="FILE.toml",
+    help="More options; what is typed or in the environment wins.",
+)
 
 
 def table_options(function: Any) -> Any:
@@ -131,7 +173,7 @@ def table_options(function: Any) -> Any:
 
 
 def talk_options(function: Any) -> Any:
-    """Add -q and -v, which set how much is said."""
+    """Add --config, and -q and -v, which set how much is said."""
     from nnkgraph.cli import say
 
     def verbosity(
@@ -157,4 +199,4 @@ def talk_options(function: Any) -> Any:
         callback=verbosity,
         help="Say more; -vv shows tracebacks.",
     )
-    return quiet(verbose(function))
+    return config_opt(quiet(verbose(function)))

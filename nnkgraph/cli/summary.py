@@ -9,18 +9,8 @@ from nnkgraph.cli import say
 
 def say_result(features: str, output: str, full: dict[str, Any]) -> None:
     """Say what was built, from what, and how well."""
-    for note in full["notes"]:
-        say.summary(note)
-    known = full["search"]["recall"]
-    recall = (
-        f", recall {known:.4f} (estimated)" if known is not None and known < 1 else ""
-    )
-    sigma = "" if full["sigma"] is None else f", sigma {full['sigma']:.6g}"
     copies = f", {full['duplicates']} copies of rows" if full["duplicates"] else ""
-    say.summary(
-        f"{features}: {full['method']}, {full['kernel']}{sigma}, k {full['k']}, "
-        f"search {full['search']['backend']}{recall}{copies}"
-    )
+    _say_input(features, full, copies)
     say.summary(
         f"{output}: {full['nodes']} nodes, {full['edges']} edges "
         f"({full['edges_per_node']:.2f} per node), components: {full['components']}, "
@@ -28,6 +18,34 @@ def say_result(features: str, output: str, full: dict[str, Any]) -> None:
         f"{full['dropped']} pairs"
     )
     _say_growth(full)
+    _say_end(output, full)
+
+
+def say_shard(features: str, output: str, full: dict[str, Any]) -> None:
+    """Say what part of a graph was built, and how well."""
+    _say_input(features, full, "")
+    start, stop = full["rows"]
+    say.summary(f"{output}: shard {full['shard']}, {stop - start} rows from {start} on")
+    _say_end(output, full)
+
+
+def _say_input(features: str, full: dict[str, Any], copies: str) -> None:
+    """Say what was built from."""
+    for note in full["notes"]:
+        say.summary(note)
+    known = full["search"]["recall"]
+    recall = (
+        f", recall {known:.4f} (estimated)" if known is not None and known < 1 else ""
+    )
+    sigma = "" if full["sigma"] is None else f", sigma {full['sigma']:.6g}"
+    say.summary(
+        f"{features}: {full['method']}, {full['kernel']}{sigma}, k {full['k']}, "
+        f"search {full['search']['backend']}{recall}{copies}"
+    )
+
+
+def _say_end(output: str, full: dict[str, Any]) -> None:
+    """Say how well the nodes were solved, how long it took, and what to look at."""
     proof = full["certificate"]
     error = f"mean error J {full['error']['mean']:.4g}" if full["error"] else ""
     if proof:
@@ -37,7 +55,7 @@ def say_result(features: str, output: str, full: dict[str, Any]) -> None:
         )
     elif error:
         say.summary(error)
-    if full["method_facts"]:
+    if full.get("method_facts"):
         facts = (
             f"{name} {_shown(value)}" for name, value in full["method_facts"].items()
         )

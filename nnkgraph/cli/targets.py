@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry
 from nnkgraph.budget import check_output_room
@@ -20,25 +20,10 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import Features, Graph
     from nnkgraph.methods import Method
+    from nnkgraph.shard import Shard
 
 _MIN_DEGREE = 3
 """With --into: isolated cells are no use to anyone."""
-
-
-class Target(Protocol):
-    """One graph's place."""
-
-    def check(self, inputs: Sequence[str]) -> None:
-        """Refuse, before anything is read, what cannot be written."""
-
-    def check_rows(self, features: Features) -> None:
-        """Refuse, before anything is computed, rows that do not fit."""
-
-    def check_room(self, n: int, k: int) -> None:
-        """Refuse a disk that is too full."""
-
-    def write(self, graph: Graph, features: Features, settings: dict[str, Any]) -> None:
-        """Write the graph, whole or not at all."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +52,28 @@ class GraphFile:
         """Write the graph."""
         del features, settings
         formats.write_graph(self.path, graph, format=self.format)
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """A file that holds a part of the rows, for ``merge``."""
+
+    path: str
+    shard: Shard
+    no_clobber: bool
+
+    def check(self, inputs: Sequence[str]) -> None:
+        """Check the name."""
+        formats.check_file(
+            self.path, suffixes=[".npz"], no_clobber=self.no_clobber, inputs=inputs
+        )
+
+    def check_rows(self, features: Features) -> None:
+        """Take any rows: ids are checked when the graph is written."""
+
+    def check_room(self, n: int, k: int) -> None:
+        """Check the disk: all weights are kept, which takes more than a graph."""
+        check_output_room(self.path, 6 * n // self.shard.count, k)
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,10 @@ class CellFile:
         say.summary(f"{self.path}: holds {', '.join(matrices)} and {about} now")
 
 
+Target = GraphFile | ShardFile | CellFile
+"""One result's place: checked before anything is read, computed or written."""
+
+
 @dataclass(frozen=True)
 class Goal:
     """What the user said about the place of all graphs."""
@@ -113,13 +124,19 @@ class Goal:
     path: str
     into: bool
     key: str | None
+    shard: Shard | None = None
 
     def split_format(
         self, given: str | None, features: tuple[str, ...]
     ) -> tuple[str | None, str | None]:
         """Return what --format says about the input and about the output."""
         if not self.into:
-            return split_format(given, features, self.path)
+            read, write = split_format(given, features, self.path)
+            if self.shard and write not in {None, "npz"}:
+                raise ParameterError(
+                    "a shard is an npz file: --format is for merge then"
+                )
+            return read, write
         read, comma, _ = (given or "").partition(",")
         if comma:
             raise ParameterError("--format: --into has one format; name the input's")
@@ -135,16 +152,24 @@ class Goal:
         """Return the place of one graph."""
         if self.into:
             return CellFile(path, self.key, features, no_clobber)
+        if self.shard:
+            return ShardFile(path, self.shard, no_clobber)
         return GraphFile(path, format, no_clobber)
 
 
 def goal_of(
-    features: tuple[str, ...], output: str | None, into: str | None, key: str | None
+    features: tuple[str, ...],
+    output: str | None,
+    into: str | None,
+    key: str | None,
+    shard: Shard | None,
 ) -> Goal:
     """Return where graphs go; there is one way."""
     if output is not None and into is not None:
         raise ParameterError("--into and --output: a graph goes to one place; use one")
     if into is not None:
+        if shard is not None:
+            raise ParameterError("--into takes whole graphs: merge shards to a file")
         if len(features) > 1:
             raise ParameterError("--into takes one input at a time")
         return Goal(into, into=True, key=key)
@@ -152,7 +177,7 @@ def goal_of(
         raise ParameterError("missing option '-o' / '--output' (or --into FILE.h5ad)")
     if key is not None:
         raise ParameterError("--key-added is of use with --into only")
-    return Goal(output, into=False, key=None)
+    return Goal(output, into=False, key=None, shard=shard)
 
 
 def defaults(goal: Goal, settings: dict[str, Any]) -> dict[str, Any]:

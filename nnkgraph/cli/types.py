@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from nnkgraph import registry
+from nnkgraph.errors import ParameterError
+from nnkgraph.shard import Shard
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 WORKERS = "NNKGRAPH_WORKERS"
 """The environment variable that sets -j for all commands."""
+
+CONFIG = "NNKGRAPH_CONFIG"
+"""The one that sets --config for all commands."""
 
 
 class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -72,6 +77,30 @@ class Workers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         if count < 1:
             self.fail(f"{count} is not at least 1{general}", param, ctx)
         return count
+
+
+class ShardOf(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """One part of a job that the tasks of an array share."""
+
+    name = "shard"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return "I/N|auto|auto/N"
+
+    def convert(
+        self,
+        value: str | Shard,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Shard:
+        """Read it, from the environment where it says ``auto``."""
+        if isinstance(value, Shard):
+            return value
+        try:
+            return Shard.of(value)
+        except ParameterError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]

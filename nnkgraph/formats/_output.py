@@ -44,6 +44,12 @@ def is_stream(path: str) -> bool:
     return is_stdout(path) or is_special(path)
 
 
+def is_temporary(path: str) -> bool:
+    """Return whether a file is one that is being written, here or elsewhere."""
+    name = os.path.basename(path)  # noqa: PTH119 - any string
+    return name.startswith(".nnkgraph-") and name.endswith(".tmp")
+
+
 def stdout_stream(name: str) -> BinaryIO:
     """Return standard output for bytes."""
     # The interpreter sets it to None where the descriptor is closed at the start.

@@ -29,6 +29,11 @@ class Plain:
         """Return itself: there is nothing to fit."""
         return self
 
+    @property
+    def needs_all_rows(self) -> bool:
+        """Return False: there is nothing to fit."""
+        return False
+
     def bandwidth(self, _candidates: Candidates, /) -> float | None:
         """Return None: there is no bandwidth."""
         return None

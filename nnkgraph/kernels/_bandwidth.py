@@ -56,12 +56,16 @@ class WithBandwidth(Plain):
         # Only candidates identical to their nodes leave no scale; any will do then.
         return replace(self, sigma=distance / 3 if distance > 0 else 1.0)
 
+    @property
+    def needs_all_rows(self) -> bool:
+        """Return whether a rule makes one bandwidth of the distances of all rows."""
+        return isinstance(self.sigma, str) and self.sigma != "local"
+
     def bandwidth(self, candidates: Candidates, /) -> float | None:
         """Return sigma, or the mean of the local ones."""
         if not isinstance(self.sigma, str):
             return self.sigma
-        own = self.sigma_of_nodes(candidates.distance)
-        return math.fsum(own) / len(own)
+        return mean_bandwidth(self.sigma_of_nodes(candidates.distance))
 
     def sigma_of_nodes(self, distance: FloatArray) -> FloatArray:
         """Return the (b,) bandwidths of a block of nodes."""
@@ -70,6 +74,11 @@ class WithBandwidth(Plain):
         kth = _kth_distance(distance)
         usable = np.isfinite(kth) & (kth > 0)
         return np.maximum(np.where(usable, kth / 3, 1.0), SMALLEST)
+
+
+def mean_bandwidth(own: FloatArray) -> float:
+    """Return the mean of the bandwidths of nodes, whatever their order."""
+    return math.fsum(own) / len(own)
 
 
 def _kth_distance(distance: FloatArray, *, before: bool = False) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnkgraph import pairs
 from nnkgraph.compiled import compiled
+from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +60,39 @@ class Wanted:
     similarity: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     """What says how similar two sets of rows are, where no base does."""
 
+    span: range | None = None
+    """The rows that ask, where only a part of them does: see ``works_by_rows``."""
+
+    @property
+    def asking(self) -> range:
+        """The rows whose candidates are wanted."""
+        return range(len(self.x)) if self.span is None else self.span
+
 
 class Search(Protocol):
-    """Finds candidates."""
+    """Finds candidates.
+
+    A search that can find those of a part of the rows, ``wanted.span``, the same as
+    among those of all rows, says so by a class variable ``by_rows = True``.
+    """
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Return n x k candidates, best first."""
         ...
+
+
+def is_by_rows(search: Search) -> bool:
+    """Return whether a search can find the candidates of a part of the rows."""
+    return bool(getattr(search, "by_rows", False))
+
+
+def check_by_rows(search: Search, name: str) -> None:
+    """Refuse a search that looks at all rows at once."""
+    if not is_by_rows(search):
+        raise ParameterError(
+            f"search {name!r} finds the candidates of all rows at once: use --search "
+            "exact or kdtree with --shard, or search without --shard"
+        )
 
 
 def index_dtype(n: int) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from nnkgraph import registry
 from nnkgraph.pairs import DISTANCES
+from nnkgraph.search import check_by_rows
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates
@@ -22,11 +23,16 @@ _WORTH_IT = 1.15
 class Auto:
     """The search that should be fastest, by rows, columns, k and kernel alone."""
 
+    by_rows: ClassVar[bool] = True
+
     def find(self, wanted: Wanted, /) -> Candidates:
         """Choose, search, and say what was chosen and why."""
         n, d = wanted.x.shape
         name, why = choose(n, d, wanted.k, wanted.base)
-        found: Candidates = registry.create("search", name).find(wanted)
+        search: Search = registry.create("search", name)
+        if wanted.span is not None:
+            check_by_rows(search, name)
+        found = search.find(wanted)
         note = f"search: {name} was chosen for {n} x {d} ({why})"
         return dataclasses.replace(found, notes=(note, *found.notes))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,20 +33,22 @@ MULTIPLIED = {"squared-distance", "inner-product"}
 class Exact:
     """The k best by definition: float32 products preselect, float64 decides."""
 
+    by_rows: ClassVar[bool] = True
+
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
         if wanted.base in MULTIPLIED:
             return self._find_by_products(wanted)
         part = direct_part(wanted)
-        return _run(wanted, select_block, part, len(wanted.x), wanted.on_rows)
+        return _run(wanted, select_block, part, wanted.asking, wanted.on_rows)
 
     def _find_by_products(self, wanted: Wanted) -> Candidates:
         """Multiply pairs of groups of rows on the pool, then decide block by block."""
         n, k, pool = len(wanted.x), wanted.k, wanted.pool
         part = prepare(wanted, pool)
-        if wanted.checkpoint:
+        if wanted.checkpoint or wanted.span is not None:
             # Reservoirs belong to all rows at once, and so cannot be kept by blocks.
-            return _run(wanted, _search_block, part, n, wanted.on_rows)
+            return _run(wanted, _search_block, part, wanted.asking, wanted.on_rows)
         progress = _Progress(n, wanted.on_rows)
         function: Any = _settle_block
         try:
@@ -66,7 +68,11 @@ class Exact:
             function, arguments = _search_block, part
         left = 1.0 - progress.done / n
         return _run(
-            wanted, function, arguments, n, lambda rows: progress.add(rows * left)
+            wanted,
+            function,
+            arguments,
+            range(n),
+            lambda rows: progress.add(rows * left),
         )
 
 
@@ -74,11 +80,11 @@ def _run(
     wanted: Wanted,
     function: Any,
     arguments: Any,
-    n: int,
+    asking: range,
     on_rows: Callable[[int], object],
 ) -> Candidates:
-    """Collect index and score of n rows, block by block on the pool."""
-    pool, k = wanted.pool, wanted.k
+    """Collect index and score of some rows, block by block on the pool."""
+    pool, k, n = wanted.pool, wanted.k, len(asking)
     index = pool.output((n, k), index_dtype(len(wanted.x)))
     score = pool.output((n, k), np.float64)
     block = max(GRAIN, wanted.block // GRAIN * GRAIN)
@@ -89,6 +95,7 @@ def _run(
         arguments,
         outputs,
         rows=n,
+        first=asking.start,
         block=block,
         on_rows=on_rows,
         kept=blocks.kept_in(wanted.checkpoint, "search"),
@@ -105,7 +112,7 @@ def nearest_to(wanted: Wanted, points: FloatArray) -> Candidates:
     else:
         part = replace(direct_part(wanted), points=pool.share(points))
         function = select_block
-    return _run(wanted, function, part, len(points), wanted.on_rows)
+    return _run(wanted, function, part, range(len(points)), wanted.on_rows)
 
 
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:

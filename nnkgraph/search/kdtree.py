@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -30,8 +30,10 @@ _ANSWERS = 1 << 22
 class Kdtree:
     """Exact, by scipy's k-d tree: the fastest way in few dimensions."""
 
+    by_rows: ClassVar[bool] = True
+
     def find(self, wanted: Wanted, /) -> Candidates:
-        """Search all rows with as many threads as the pool grants."""
+        """Search with as many threads as the pool grants."""
         from scipy.spatial import cKDTree
 
         if wanted.base not in DISTANCES:
@@ -39,12 +41,12 @@ class Kdtree:
                 "search 'kdtree' finds nearest rows only; a kernel without distances "
                 "needs search 'exact'"
             )
-        n, k = len(wanted.x), wanted.k
+        asking, k = wanted.asking, wanted.k
         tree = cKDTree(wanted.x)
-        index = np.empty((n, k), index_dtype(n))
-        score = np.empty((n, k))
-        for start in range(0, n, _ROWS):
-            rows = np.arange(start, min(start + _ROWS, n))
+        index = np.empty((len(asking), k), index_dtype(len(wanted.x)))
+        score = np.empty((len(asking), k))
+        for start in range(0, len(asking), _ROWS):
+            rows = np.array(asking[start : start + _ROWS])
             _search_rows(tree, wanted, rows, k + 4, index, score)
             wanted.on_rows(len(rows))
         return Candidates(index, distance_of(score, wanted.base), backend="kdtree")
@@ -71,7 +73,8 @@ def _search_rows(
     near = np.asarray(answer[1]).astype(index_dtype(n))
     near[near == rows[:, np.newaxis]] = -1
     best, value = ranked(x, x[rows], near, wanted.base)
-    index[rows], score[rows] = best[:, :k], value[:, :k]
+    place = rows - wanted.asking.start
+    index[place], score[place] = best[:, :k], value[:, :k]
     if asked == n:
         return
     # The tree adds up in an order of its own.

@@ -100,18 +100,14 @@ from nnkgraph.cli import options
 @options.duplicates_opt
 @options.workers_opt
 @options.executor_opt
+@options.shard_opt
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt
 @options.table_options
 @options.no_clobber_opt
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
-@click.option(
-    "--report",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write a JSON report; '-' is stdout.",
-)
+@options.report_opt
 @options.talk_options
 def command(features: tuple[str, ...], **settings: Any) -> None:
     """Build a graph from FEATURES: a file, FILE::DATASET, or '-' for stdin.
@@ -127,6 +123,7 @@ def command(features: tuple[str, ...], **settings: Any) -> None:
       nnkgraph build data.h5::features -o graph.tsv.gz -j 8 --report report.json
       nnkgraph build a.npy b.npy -o 'graphs/{name}.npz'
       nnkgraph build cells.h5ad::obsm/X_pca --into cells.h5ad
+      nnkgraph build points.npy --search precomputed:path=knn.npz --shard 2/7 -o 2.npz
     """
     from nnkgraph.cli.jobs import build_all
 

@@ -12,6 +12,7 @@ _FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 @click.command()
 @click.argument("what", type=click.Choice([*_FOLDERS, "rules"]), required=False)
 @options.json_opt
+@options.config_opt
 def command(what: str | None, json: bool) -> None:
     """List methods, kernels, searches, executors, formats or rules.
 

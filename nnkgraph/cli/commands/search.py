@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.errors import ParameterError
+
+if TYPE_CHECKING:
+    from nnkgraph.shard import Shard
 
 
 @click.command()
@@ -17,6 +23,7 @@ from nnkgraph.cli import options, say
 @options.duplicates_opt
 @options.workers_opt
 @options.executor_opt
+@options.shard_opt
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt
@@ -33,6 +40,7 @@ def command(
     duplicates: str,
     workers: int | str,
     executor: str,
+    shard: Shard | None,
     resume: str | None,
     patience: float,
     seed: int,
@@ -53,6 +61,7 @@ def command(
     Examples:
       nnkgraph search points.npy -o knn.npz -k 50
       nnkgraph build points.npy -o graph.npz -k 30 --search precomputed:path=knn.npz
+      nnkgraph search points.npy -o 2.npz --shard 2/7
     """
     from pathlib import Path
 
@@ -61,17 +70,26 @@ def command(
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
     from nnkgraph.find import find_candidates
+    from nnkgraph.shards.compute import search_shard
+    from nnkgraph.shards.file import write_part
 
     read_format, write_format = split_format(
         format, [features], output, kind="candidates"
     )
-    formats.check_output(
-        output,
-        format=write_format,
-        no_clobber=no_clobber,
-        inputs=[features],
-        kind="candidates",
-    )
+    if shard is None:
+        formats.check_output(
+            output,
+            format=write_format,
+            no_clobber=no_clobber,
+            inputs=[features],
+            kind="candidates",
+        )
+    else:
+        if write_format not in {None, "npz"}:
+            raise ParameterError("a shard is an npz file: --format is for merge then")
+        formats.check_file(
+            output, suffixes=[".npz"], no_clobber=no_clobber, inputs=[features]
+        )
     matrix = read_features(
         features,
         format=read_format,
@@ -80,42 +98,51 @@ def command(
         id_column=id_column,
         sparse=registry.create("kernels", kernel).base == "gram",
     )
-    found = find_candidates(
-        matrix,
-        k=k,
-        kernel=kernel,
-        search=search,
-        scale=scale,
-        duplicates=duplicates,
-        seed=seed,
-        workers=workers,
-        executor=executor,
-        resume=resume,
-        patience=patience,
-        stages=Progress(),
-    )
-    settings = {
-        "k": int(found.index.shape[1]),
+    settings: dict[str, Any] = {
         "kernel": kernel,
         "scale": scale,
         "duplicates": duplicates,
-        "search": found.backend,
         "seed": seed,
     }
-    formats.write_candidates(
-        output,
-        found,
-        provenance=report.provenance(matrix, settings),
-        format=write_format,
-    )
+    working: dict[str, Any] = {
+        "search": search,
+        "workers": workers,
+        "executor": executor,
+        "resume": resume,
+        "patience": patience,
+        "stages": Progress(),
+    }
+    if shard is None:
+        found = find_candidates(matrix, k=k, **settings, **working)
+        n, width = found.index.shape
+        settings |= {"k": int(width), "search": found.backend}
+        formats.write_candidates(
+            output,
+            found,
+            provenance=report.provenance(matrix, settings),
+            format=write_format,
+        )
+        notes = found.notes
+        done = _said(int(n), int(width), found.backend, found.recall)
+    else:
+        part = search_shard(matrix, shard, k=k, **settings, **working)
+        write_part(output, part)
+        notes = part.said["notes"]
+        known = part.common["search"]
+        count = len(part.rows)
+        done = f"shard {shard}, " + _said(
+            count, part.common["settings"]["k"], known["backend"], known["recall"]
+        )
     if resume:
         remove_checkpoint(Path(resume))
     for warning in matrix.warnings:
         say.warning(warning)
-    for note in found.notes:
+    for note in notes:
         say.summary(note)
-    n, width = found.index.shape
-    recall = "" if found.recall is None else f", recall {found.recall:.4f} (estimated)"
-    say.summary(
-        f"{output}: {width} candidates for each of {n} rows, {found.backend}{recall}"
-    )
+    say.summary(f"{output}: {done}")
+
+
+def _said(n: int, width: int, backend: str, recall: float | None) -> str:
+    """Return how many candidates were found, and how."""
+    known = "" if recall is None else f", recall {recall:.4f} (estimated)"
+    return f"{width} candidates for each of {n} rows, {backend}{known}"

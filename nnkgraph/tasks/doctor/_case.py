@@ -10,7 +10,7 @@ import numpy as np
 from nnkgraph import neighborhoods, registry, report
 from nnkgraph.data import Graph
 from nnkgraph.duplicates import with_copies
-from nnkgraph.find import find_and_fit
+from nnkgraph.find import Run, find_and_fit
 from nnkgraph.prepare import create_kernel, warm_up
 from nnkgraph.symmetrize import symmetrize as symmetrized
 
@@ -47,7 +47,7 @@ class Case:
             for name in ("nnk", "knn"):
                 method: Method = registry.create("methods", name)
                 warm_up(pool, rows.x, plan.kernel, method)
-        candidates, kernel = find_and_fit(plan, rows, pool, seed, stages)
+        candidates, kernel = find_and_fit(Run(plan, rows, pool, seed), stages)
         return cls(plan, rows, candidates, kernel, pool, stages)
 
     @property

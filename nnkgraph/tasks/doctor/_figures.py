@@ -134,12 +134,13 @@ def distance_facts(case: Case) -> dict[str, Any] | None:
     names = ("min", "q05", "median", "q95", "max")
     spread = np.percentile(kth, [0, 5, 50, 95, 100])
     low, high = float(spread[1]), float(spread[3])
+    sigma = case.kernel.bandwidth(case.candidates)
     return {
-        "sigma": case.kernel.bandwidth(case.candidates),
+        "sigma": sigma,
         "nearest_median": float(np.median(nearest)),
         "kth": {name: float(value) for name, value in zip(names, spread, strict=True)},
         "kth_spread": high / low if low > 0 else None,
-        "warnings": report.bandwidth_warnings(case.kernel, case.candidates),
+        "warnings": report.bandwidth_warnings(sigma, report.reach(case.candidates)),
     }
 
 

@@ -11,7 +11,7 @@ from nnkgraph import registry
 from nnkgraph.data import Features, SparseGram
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.executors import open_pool
-from nnkgraph.find import find_and_fit, rows_of
+from nnkgraph.find import Run, find_and_fit, rows_of
 from nnkgraph.methods.l1 import L1
 from nnkgraph.prepare import estimated_seconds, k_warnings, make_plan, warm_up
 from nnkgraph.problem import Problem
@@ -109,7 +109,7 @@ def explain(
     with open_pool(executor, workers, seconds=seconds) as pool:
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
-        candidates, fitted = find_and_fit(plan, rows, pool, seed, stages)
+        candidates, fitted = find_and_fit(Run(plan, rows, pool, seed), stages)
         with stages("solve"):
             solved = _solve(rows, first, candidates, plan, fitted)
     entries = entries_of(solved, rows, features, plan)

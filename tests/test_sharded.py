@@ -1,0 +1,123 @@
+"""Search in parts: what is combined, and that nothing depends on who asks whom.
+
+Parts of few rows are searched exactly, which shows all but pynndescent's share; that
+is in test_search, where it is compiled anyway.
+"""
+
+import numpy as np
+import pytest
+from conftest import brute_force
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nnkgraph import registry
+from nnkgraph.errors import ParameterError
+from nnkgraph.find import find_candidates
+from nnkgraph.search import Wanted
+from nnkgraph.search._combine import best_of
+from nnkgraph.search._part import rows_of_part
+
+
+@given(
+    n=st.integers(1, 12),
+    k=st.integers(1, 9),
+    widths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_best_of_several_lists_is_that_of_all_candidates(n, k, widths, seed):
+    rng = np.random.default_rng(seed)
+    names = rng.permuted(np.tile(np.arange(sum(widths)), (n, 1)), axis=1)
+    values = rng.integers(0, 4, names.shape).astype(float)
+    names[rng.random(names.shape) < 0.2] = -1
+    values[names < 0] = np.inf
+    lists, start = [], 0
+    for width in widths:
+        name, value = (a[:, start : start + width] for a in (names, values))
+        order = np.lexsort((name, value), axis=1)
+        pair = (np.take_along_axis(a, order, 1) for a in (name, value))
+        lists.append(tuple(pair))
+        start += width
+    index, score = best_of(lists, k)
+    for i in range(n):
+        known = sorted((v, c) for v, c in zip(values[i], names[i], strict=True))
+        known = [(v, c) for v, c in known if c >= 0]
+        expected = [*known, *[(np.inf, -1)] * k][:k]
+        assert list(zip(score[i], index[i], strict=True)) == expected
+    again, _ = best_of(lists[::-1], k)
+    assert np.array_equal(index, again)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 50])
+def test_every_row_is_in_one_part_and_parts_are_alike(parts):
+    rows = [rows_of_part(5000, parts, one, 3) for one in range(parts)]
+    assert np.array_equal(np.sort(np.concatenate(rows)), np.arange(5000))
+    assert all((np.diff(one) > 0).all() for one in rows)
+    sizes = [len(one) for one in rows]
+    mean = 5000 / parts
+    assert max(abs(size - mean) for size in sizes) < 5 * np.sqrt(mean)
+    # The first half of the rows is spread like all of them.
+    for one in rows:
+        assert abs((one < 2500).sum() - len(one) / 2) < 5 * np.sqrt(mean)
+    other = rows_of_part(5000, parts, 0, 4)
+    assert parts == 1 or not np.array_equal(rows[0], other)
+
+
+@pytest.mark.parametrize("base", ["squared-distance", "l1-distance"])
+def test_small_parts_find_what_the_definition_says(base):
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 5, (300, 4)).astype(float)  # full of ties and copies
+    with registry.create("executors", "serial").open(1) as pool:
+        wanted = Wanted(x, 6, base, pool)
+        found = registry.create("search", "sharded:parts=3").find(wanted)
+        exact = registry.create("search", "exact").find(wanted)
+    assert np.array_equal(found.index, exact.index)
+    assert np.array_equal(found.distance, exact.distance)
+    assert (found.backend, found.exact, found.recall) == ("sharded:parts=3", False, 1.0)
+
+
+def test_more_parts_than_neighbors_lose_nothing_that_is_not_mended():
+    x = np.random.default_rng(1).normal(size=(400, 3))
+    found = find_candidates(x, k=10, search="sharded:parts=40")
+    assert (found.index >= 0).all()
+    truth, _ = brute_force(x, 10)
+    same = [np.isin(a, b).mean() for a, b in zip(truth, found.index, strict=True)]
+    assert np.mean(same) > 0.98
+    assert found.recall == pytest.approx(np.mean(same), abs=0.02)
+
+
+def test_workers_executors_and_checkpoints_do_not_change_the_result(tmp_path):
+    x = np.random.default_rng(2).normal(size=(900, 4))
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    ways = [
+        (x, {"workers": 1}),
+        (x, {"workers": 2, "executor": "threads"}),
+        (mapped, {"workers": 2, "executor": "processes"}),
+        (mapped, {"workers": 1, "resume": tmp_path / "kept"}),
+    ]
+    results = [
+        find_candidates(given, k=8, search="sharded:parts=5", seed=4, **options)
+        for given, options in ways
+    ]
+    for one in results[1:]:
+        assert one.index.tobytes() == results[0].index.tobytes()
+        assert one.distance.tobytes() == results[0].distance.tobytes()
+        assert one.backend == results[0].backend == "sharded:parts=5"
+
+
+def test_rows_are_counted_once_however_many_parts_there_are():
+    x = np.random.default_rng(2).normal(size=(50, 2))
+    heard = []
+    with registry.create("executors", "serial").open(1) as pool:
+        wanted = Wanted(x, 3, "squared-distance", pool, on_rows=heard.append)
+        registry.create("search", "sharded:parts=7").find(wanted)
+    assert sum(heard) == 50
+    assert len(heard) == 7
+
+
+@pytest.mark.parametrize(
+    "spec", ["parts=-1", "threads=0", "n_trees=-2", "epsilon=-0.1", "epsilon=nan"]
+)
+def test_parameters_that_make_no_sense_are_refused(spec):
+    with pytest.raises(ParameterError, match="search 'sharded'"):
+        registry.create("search", f"sharded:{spec}")
