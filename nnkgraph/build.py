@@ -9,6 +9,7 @@ import numpy as np
 
 from nnkgraph import neighborhoods, registry, report
 from nnkgraph.advice import advice
+from nnkgraph.bounded import within_memory
 from nnkgraph.budget import affordable_seconds
 from nnkgraph.connect import check_connect, connected, single
 from nnkgraph.data import Features, Graph
@@ -18,12 +19,7 @@ from nnkgraph.executors import PATIENCE, open_pool
 from nnkgraph.find import find_and_fit, rows_of, wanted_of
 from nnkgraph.grow import check_grow
 from nnkgraph.grow import grow as grown
-from nnkgraph.prepare import (
-    k_warnings,
-    make_plan,
-    warm_up,
-    worker_warnings,
-)
+from nnkgraph.prepare import k_warnings, make_plan, warm_up, worker_warnings
 from nnkgraph.resume import resumed
 from nnkgraph.rounding import check_digits, rounded_graph
 from nnkgraph.stages import Stages
@@ -35,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+@within_memory
 def build_graph(
     features: Features | ArrayLike,
     /,
@@ -59,6 +56,7 @@ def build_graph(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    memory: int | None = None,  # noqa: ARG001 - a limit around it all
     stages: Stages | None = None,
 ) -> Graph:
     """Build a graph from features.
@@ -104,6 +102,8 @@ def build_graph(
         on; `nnkgraph.checkpoint.remove_checkpoint` removes it.
     patience : float
         Seconds without a finished block after which workers count as hung; 0: never.
+    memory : int, optional
+        Bytes that may be used: beyond, files are. By default what there is.
     stages : Stages, optional
         Hears how far the work is and keeps the durations.
 
@@ -187,9 +187,8 @@ def build_graph(
         bare = Graph(adjacency, None, plan.rule == "none", found.errors, kept)
         if connect == "mst":
             bare = connected(bare, rows.x, single(fitted, candidates), min_weight)
-        graph = replace(
-            rounded_graph(with_copies(bare, rows), digits), ids=features.ids
-        )
+        graph = rounded_graph(with_copies(bare, rows), digits)
+        graph = replace(graph, ids=features.ids)
     settings = {
         "k": plan.k,
         "method": registry.spec(plan.method),

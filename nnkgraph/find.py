@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nnkgraph import pages
+from nnkgraph.bounded import within_memory
 from nnkgraph.budget import affordable_seconds
 from nnkgraph.compiled import FIRST_RUN
 from nnkgraph.data import Candidates, Features
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from nnkgraph.prepare import Plan
 
 
+@within_memory
 def find_candidates(
     features: Features | ArrayLike,
     /,
@@ -50,6 +53,7 @@ def find_candidates(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    memory: int | None = None,  # noqa: ARG001 - a limit around it all
     stages: Stages | None = None,
 ) -> Candidates:
     """Find the candidates of every row; the parameters are those of ``build_graph``.
@@ -94,6 +98,7 @@ def rows_of(
     """Return the rows as the kernel sees them, copies treated as asked."""
     if FIRST_RUN:
         stages.remark("compiling for the first time; later runs start at once")
+    pages.watch(features.x)
     with stages("start"):
         return prepared_rows(features, plan.kernel, scale, duplicates)
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry, report
+from nnkgraph.bounded import limited
 from nnkgraph.budget import check_budget, check_output_room, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
@@ -91,7 +92,7 @@ def build_all(
                 formats.check_file(files.report, no_clobber=no_clobber, inputs=inputs)
             _check_resume(files)
             gates = _Gates(dry_run, min_recall)
-            _build_one(files, reading, write_format, settings, gates)
+            _build_one(files, reading, write_format, dict(settings), gates)
         except NnkGraphError as error:
             if len(features) == 1:
                 raise
@@ -151,7 +152,8 @@ def _build_one(
 ) -> None:
     stages = Progress()
     start = time.perf_counter()
-    with MemoryWatch() as memory:
+    limit = settings.pop("memory")
+    with MemoryWatch() as memory, limited(limit):
         with stages("read"):
             matrix = read_features(files.features, **reading)
         formats.check_ids(files.output, matrix.ids, format=write_format)

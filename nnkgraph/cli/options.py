@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli.types import WORKERS, Plugin, Sigma, Workers
+from nnkgraph.cli.types import WORKERS, Memory, Plugin, Sigma, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +101,13 @@ block_timeout_opt = click.option(
     show_default=True,
     metavar="SECONDS",
     help="Give up when no worker process finishes a block for so long; 0 never does.",
+)
+memory_opt = click.option(
+    "--memory",
+    type=Memory(),
+    default=None,
+    show_default="what is there",
+    help="Memory to stay within, as 800MB or 2GiB; the result does not depend on it.",
 )
 json_opt = click.option("--json", is_flag=True, help="Print JSON.")
 

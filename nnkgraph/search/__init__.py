@@ -131,5 +131,5 @@ def ranked_blocks(wanted: Wanted, index: IndexArray) -> tuple[IndexArray, FloatA
 
 
 def distance_of(score: FloatArray, base: str) -> FloatArray:
-    """Turn scores into the distances that candidates carry."""
-    return np.sqrt(score) if base == "squared-distance" else score
+    """Turn scores into the distances that candidates carry, in their place."""
+    return np.sqrt(score, out=score) if base == "squared-distance" else score

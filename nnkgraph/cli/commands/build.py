@@ -82,6 +82,7 @@ from nnkgraph.cli import options
 @options.duplicates_opt
 @options.workers_opt
 @options.executor_opt
+@options.memory_opt
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt

@@ -17,6 +17,7 @@ from nnkgraph.cli import options, say
 @options.duplicates_opt
 @options.workers_opt
 @options.executor_opt
+@options.memory_opt
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt
@@ -33,6 +34,7 @@ def command(
     duplicates: str,
     workers: int | str,
     executor: str,
+    memory: int | None,
     resume: str | None,
     patience: float,
     seed: int,
@@ -57,6 +59,7 @@ def command(
     from pathlib import Path
 
     from nnkgraph import formats, registry, report
+    from nnkgraph.bounded import limited
     from nnkgraph.checkpoint import remove_checkpoint
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
@@ -72,6 +75,7 @@ def command(
         inputs=[features],
         kind="candidates",
     )
+    click.get_current_context().with_resource(limited(memory))
     matrix = read_features(
         features,
         format=read_format,
