@@ -52,7 +52,7 @@ def give_back() -> None:
 
 
 def _resident() -> tuple[int, int]:
-    """Return the bytes in use of this process alone, and of files that it has mapped."""
+    """Return the bytes of this process alone that are in use, and of mapped files."""
     try:
         words = Path("/proc/self/statm").read_text(encoding="ascii").split()
     except OSError:
