@@ -12,16 +12,18 @@ import weakref
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
 import numpy as np
 
 from nnkgraph import pages
+from nnkgraph.errors import ResourceError
 from nnkgraph.memory import available_memory, taken_memory
 from nnkgraph.scratch import new_file, reserve, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -30,11 +32,6 @@ _R = TypeVar("_R")
 
 _LARGE = 16
 """An array is large beyond this part of the limit."""
-
-_BLOCK = 64
-"""A block of rows takes at most this part of the limit."""
-
-_LEAST_BLOCK, _MOST_BLOCK = 1 << 20, 1 << 25
 
 
 class Limit:
@@ -50,8 +47,8 @@ class Limit:
 
     @property
     def usable(self) -> int:
-        """Bytes for everything but programs and libraries."""
-        return max(self.size - self.keeper.libraries, self.size // 4)
+        """Bytes for everything but programs and libraries, with some to spare."""
+        return max(self.size * 7 // 8 - self.keeper.libraries, self.size // 4)
 
     def new_path(self) -> tuple[str, str]:
         """Return a folder and the name of a new file in it."""
@@ -137,54 +134,37 @@ def new_array(shape: tuple[int, ...] | int, dtype: Any) -> NDArray[Any]:
     """
     shape = (shape,) if isinstance(shape, int) else shape
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    limit = _active.get()
-    if limit is None or not is_large(size):
+    if not is_large(size):
         return np.empty(shape, dtype)
-    folder, name = limit.new_path()
-    with new_file(folder, name, size) as file:
+    with new_scratch(size) as file:
         reserve(file, size)
-    array: NDArray[Any] = np.memmap(file.name, dtype, "r+", shape=shape)
+    return mapped_scratch(file.name, shape, dtype)
+
+
+def new_scratch(size: int) -> AbstractContextManager[BinaryIO]:
+    """Open a new temporary file for about so many bytes, within a limit."""
+    limit = _active.get()
+    if limit is None:
+        raise LookupError("there is no limit, and so no folder for files")
+    return new_file(*limit.new_path(), size)
+
+
+def mapped_scratch(path: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return a temporary file as an array; it is removed when nobody uses it."""
+    try:
+        array: Any = np.memmap(path, dtype, "r+", shape=shape)
+    except OSError as error:
+        raise ResourceError(
+            f"{path}: cannot be mapped ({error.strerror}); raise the limit of the "
+            "address space (ulimit -v)"
+        ) from error
     pages.watch(array)
     # Views keep the map alive, not the array. Its space is free once nobody has it.
-    known: Any = array
-    weakref.finalize(known._mmap, _remove, file.name).atexit = False
-    return array
+    weakref.finalize(array._mmap, _remove, path).atexit = False
+    found: NDArray[Any] = array
+    return found
 
 
 def _remove(path: str) -> None:
     with suppress(OSError):  # the folder may be gone
         Path(path).unlink()
-
-
-def row_slices(n: int, row_bytes: int) -> Iterator[slice]:
-    """Cut n rows into blocks that are small against the limit.
-
-    What is computed for a row must not depend on the block that it is in.
-    """
-    most = min(_MOST_BLOCK, max(_LEAST_BLOCK, memory_limit() // _BLOCK))
-    rows = max(1, most // max(1, row_bytes))
-    for start in range(0, n, rows):
-        yield slice(start, min(start + rows, n))
-
-
-def converted(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Return an array in C order with another dtype; itself where nothing changes."""
-    if array.dtype == dtype and array.flags.c_contiguous:
-        return array
-    result = new_array(array.shape, dtype)
-    if array.ndim == 0:
-        result[...] = array
-        return result
-    row = math.prod(array.shape[1:])
-    for rows in row_slices(len(array), row * (array.itemsize + result.itemsize)):
-        result[rows] = array[rows]
-    return result
-
-
-def taken_rows(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
-    """Return some rows of an array, in the order given."""
-    result = new_array((len(rows), *array.shape[1:]), array.dtype)
-    size = math.prod(array.shape[1:]) * array.itemsize
-    for part in row_slices(len(rows), size):
-        result[part] = array[rows[part]]
-    return result

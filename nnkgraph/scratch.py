@@ -46,7 +46,7 @@ def new_file(folder: str, name: str, size: int) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise ResourceError(
-            f"{folder}: cannot write {size} bytes for the workers "
+            f"{folder}: cannot write {size} bytes of temporary files "
             f"({error.strerror or error}); set TMPDIR to a directory with room"
         ) from error
 
@@ -63,6 +63,14 @@ def reserve(file: BinaryIO, size: int) -> None:
         file.writelines(
             bytes(min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)
         )
+
+
+def free_scratch() -> int:
+    """Return the bytes that temporary files could still take."""
+    try:
+        return shutil.disk_usage(tempfile.gettempdir()).free
+    except OSError:
+        return 0
 
 
 def _remove_orphans(parent: Path, prefix: str) -> None:

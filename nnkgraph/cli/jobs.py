@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry, report
-from nnkgraph.bounded import limited
+from nnkgraph.bounded import limited, memory_limit
 from nnkgraph.budget import check_budget, check_output_room, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
@@ -20,7 +20,7 @@ from nnkgraph.cli.files import read_features, split_format
 from nnkgraph.cli.progress import Progress
 from nnkgraph.cli.summary import say_result
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
-from nnkgraph.memory import available_memory, in_words
+from nnkgraph.memory import in_words
 from nnkgraph.prepare import DEFAULT_K, estimated_seconds, make_plan
 from nnkgraph.resources import MemoryWatch, granted_cpus
 from nnkgraph.search.precomputed import Precomputed
@@ -209,8 +209,8 @@ def _say_plan(files: _Files, matrix: Features, settings: dict[str, Any]) -> None
     say.summary(
         f"{files.features}: about {in_words(needed.memory)} of memory, "
         f"{in_words(needed.scratch)} of temporary files and at most "
-        f"{in_words(needed.output)} of output; {in_words(available_memory())} of "
-        "memory are available"
+        f"{in_words(needed.output)} of output; {in_words(memory_limit())} of memory "
+        "may be used"
     )
     check_budget(needed)
     check_output_room(files.output, n, plan.k)

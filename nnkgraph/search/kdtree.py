@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nnkgraph.bounded import new_array
 from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.pairs import DISTANCES
@@ -41,8 +42,8 @@ class Kdtree:
             )
         n, k = len(wanted.x), wanted.k
         tree = cKDTree(wanted.x)
-        index = np.empty((n, k), index_dtype(n))
-        score = np.empty((n, k))
+        index = new_array((n, k), index_dtype(n))
+        score = new_array((n, k), np.float64)
         for start in range(0, n, _ROWS):
             rows = np.arange(start, min(start + _ROWS, n))
             _search_rows(tree, wanted, rows, k + 4, index, score)

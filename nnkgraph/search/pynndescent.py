@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph import registry
+from nnkgraph.blockwise import row_slices
 from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.pairs import DISTANCES
@@ -60,7 +61,6 @@ class Pynndescent:
         index[index == np.arange(n)[:, np.newaxis]] = -1
         short = np.flatnonzero((index >= 0).sum(axis=1) < k)
         index, score = ranked_blocks(wanted, index)
-        index, score = index[:, :k].copy(), score[:, :k].copy()
         if len(short):
             index[short] = nearest(wanted, short)
             index[short], score[short] = ranked(x, x[short], index[short], wanted.base)
@@ -82,9 +82,12 @@ class Pynndescent:
         # scaling keeps squares in its range.
         center = wanted.x.mean(axis=0, dtype=np.float64)
         scale = 2.0 ** -scale_exponent(wanted.x, center)
+        data = np.empty(wanted.x.shape, np.float32)
+        for rows in row_slices(len(data), 24 * data.shape[1]):
+            data[rows] = (wanted.x[rows] - center) * scale
         with warm_start():
             index, _ = pynndescent.NNDescent(
-                ((wanted.x - center) * scale).astype(np.float32),
+                data,
                 n_neighbors=wanted.k + 1,
                 metric=_METRICS[wanted.base],
                 n_trees=self.n_trees or None,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.bounded import memory_limit, new_array, row_slices
+from nnkgraph.blockwise import row_slices
+from nnkgraph.bounded import memory_limit, new_array
 from nnkgraph.compiled import frozen
 from nnkgraph.search import index_dtype
 from nnkgraph.symmetrize._deal import (
