@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import formats, registry
+from nnkgraph.bounded import memory_limit
 from nnkgraph.data import SparseGram
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.executors import pool_size
-from nnkgraph.memory import available_memory, in_words, taken_memory
+from nnkgraph.memory import available_memory, free_addresses, in_words, taken_memory
 from nnkgraph.prepare import estimated_seconds
 from nnkgraph.search import is_by_rows
 from nnkgraph.search.auto import Auto, choose
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 # Fitted to the peaks that runs report: within a third for jobs from 2000 rows on.
 _PROCESS, _WORKER, _DESCENT = 130 << 20, 60 << 20, 150 << 20
+_NODE = 100
+"""Bytes of a node in lists that are never cut into blocks."""
+
 _MOST, _LEAST = 40, 2
 """Bytes of a candidate in the output: where all are kept as text, or few."""
 
@@ -35,13 +39,20 @@ class Budget:
     """Bytes, estimated."""
 
     memory: int
-    """Largest memory of all processes together."""
+    """Largest memory of all processes together: what is beyond the limit is in files,
+    as far as it can be."""
 
     scratch: int
-    """Temporary files of the workers."""
+    """Temporary files."""
 
     output: int
     """The graph as a file, at most."""
+
+    mapped: int = 0
+    """Addresses that are needed: files take them as memory does."""
+
+    whole: str = ""
+    """What cannot be kept in files, where something cannot."""
 
 
 def estimate(
@@ -63,33 +74,49 @@ def estimate(
     d = 0 if isinstance(x, SparseGram) else int(x.shape[1])
     rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
     count, in_process = pool_size(executor, workers, seconds=seconds)
-    memory = _PROCESS + (0 if in_process else _WORKER * count) + rows
-    if scale != "none" or not isinstance(x, np.memmap):
-        memory += rows
-    lists = listed * width * (4 + 8 + 8)
-    memory += lists + 16 * listed * width + _search_memory(plan, n, d, width, span)
-    if not plan.method.local:
-        memory += 8 * lists
+    lists, edges = listed * width * (4 + 8 + 8), listed * width * 16
     copied = 0 if isinstance(x, np.memmap) and scale == "none" else rows
-    scratch = 0 if in_process else lists + copied + listed * width * 16
-    return Budget(memory, scratch, listed * width * _MOST)
+    # What must be in memory as a whole, and what may be in files.
+    fixed = _PROCESS + (0 if in_process else _WORKER * count) + _NODE * n
+    search, held, searched = _search_memory(plan, n, d, width, span)
+    whole = [f"search {search}"] * bool(held)
+    fixed += held
+    if not isinstance(x, np.memmap):
+        fixed += rows
+    if not plan.method.local:
+        fixed += 8 * lists
+        whole.append(f"method {registry.spec(plan.method)}")
+    loose = rows + (rows if scale != "none" else 0) + lists + edges + searched
+    needed, limit = fixed + loose, memory_limit()
+    scratch = 0 if in_process else lists + copied + edges
+    if needed > limit:  # directions are then joined through files as well
+        scratch = copied + lists + searched + listed * width * 80
+    return Budget(
+        min(needed, max(fixed, limit)),
+        scratch,
+        listed * width * _MOST,
+        needed,
+        " and ".join(whole),
+    )
 
 
 def _search_memory(
-    plan: Plan, n: int, d: int, width: int, span: range | None = None
-) -> int:
+    plan: Plan, n: int, d: int, width: int, span: range | None
+) -> tuple[str, int, int]:
+    """Return the search, what it must have in memory, and what may be in files."""
     name = registry.spec(plan.search).partition(":")[0]
     if isinstance(plan.search, Auto):
         name = choose(n, d, width, plan.kernel.nearness)[0]
-    if name == "exact" and plan.kernel.nearness not in MULTIPLIED:
-        return 0
-    if name == "exact" and span is not None:
-        return n * d * 4
-    if name == "exact":
-        return n * d * 4 + n * 2 * (width + max(8, width // 4)) * 8
+    if name == "exact" and plan.kernel.nearness in MULTIPLIED:
+        reservoirs = 0 if span is not None else n * (width + max(8, width // 4)) * 16
+        return name, 0, n * d * 4 + reservoirs
+    if name == "precomputed":
+        return name, 0, n * width * 24
+    if name == "kdtree":
+        return name, n * (8 * d + 24), 0
     if name == "pynndescent":
-        return _DESCENT + n * d * 8 + n * width * 50
-    return 0
+        return name, _DESCENT + n * d * 8 + n * width * 50, 0
+    return name, 0, 0
 
 
 def affordable_seconds(
@@ -112,15 +139,23 @@ def affordable_seconds(
 def check_budget(budget: Budget) -> None:
     """Refuse a run for which memory or room for temporary files is missing."""
     # What this process has already taken is neither free nor still to be found.
-    there = available_memory() + taken_memory()
+    there = min(available_memory() + taken_memory(), memory_limit())
     if budget.memory > there:
+        whole = f" by {budget.whole}, as a whole" if budget.whole else ""
         raise ResourceError(
-            f"about {in_words(budget.memory)} of memory are needed, and "
+            f"about {in_words(budget.memory)} of memory are needed{whole}, and "
             f"{in_words(there)} are available; use fewer candidates (-k) or workers "
             "(-j), or a machine with more"
         )
+    addresses = free_addresses()
+    if 0 <= addresses < budget.mapped - taken_memory():
+        raise ResourceError(
+            f"about {in_words(budget.mapped)} of addresses are needed, and "
+            f"{in_words(addresses)} are left; raise the limit of the address space "
+            "(ulimit -v)"
+        )
     folder = tempfile.gettempdir()
-    advice = "for the workers; set TMPDIR to a directory with room"
+    advice = "for temporary files; set TMPDIR to a directory with room"
     _check_room(folder, budget.scratch, ResourceError, advice)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from nnkgraph import neighborhoods, registry, report
 from nnkgraph.advice import advice
 from nnkgraph.assemble import Solved, assembled
+from nnkgraph.bounded import within_memory
 from nnkgraph.connect import check_connect, connected, single
 from nnkgraph.data import Features
 from nnkgraph.errors import ParameterError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from nnkgraph.prepare import Plan
 
 
+@within_memory
 def build_graph(
     features: Features | ArrayLike,
     /,
@@ -55,6 +57,7 @@ def build_graph(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    memory: int | None = None,  # noqa: ARG001 - a limit around it all
     stages: Stages | None = None,
 ) -> Graph:
     """Build a graph from features.
@@ -100,6 +103,8 @@ def build_graph(
         on; `nnkgraph.checkpoint.remove_checkpoint` removes it.
     patience : float
         Seconds without a finished block after which workers count as hung; 0: never.
+    memory : int, optional
+        Bytes that may be used: beyond, files are. By default what there is.
     stages : Stages, optional
         Hears how far the work is and keeps the durations.
 

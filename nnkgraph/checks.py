@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.blockwise import converted
 from nnkgraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,12 +59,10 @@ def as_float(array: NDArray[Any]) -> FloatArray:
     kind, size = array.dtype.kind, array.dtype.itemsize
     small = kind == "b" or (kind in "iu" and size <= 2) or (kind == "f" and size <= 4)
     target = np.dtype(np.float32 if small else np.float64)
-    if array.dtype == target and array.dtype.isnative and array.flags.c_contiguous:
-        return array
     with np.errstate(
         over="ignore", invalid="ignore"
     ):  # infinity is refused later, with its place
-        return np.ascontiguousarray(array, dtype=target)
+        return converted(array, target)
 
 
 def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:

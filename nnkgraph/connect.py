@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.compiled import borrowed, compiled, frozen
+from nnkgraph.components import component_labels
 from nnkgraph.data import SparseGram
+from nnkgraph.edges import with_edges
 from nnkgraph.errors import ParameterError
 from nnkgraph.pairs import BASES, DISTANCES, any_value
 from nnkgraph.problem import Problem
@@ -53,21 +55,9 @@ def connected(graph: Graph, x: Any, kernel: Kernel, min_weight: float) -> Graph:
     if not len(bridges):
         return replace(graph, bridges=bridges)
     weights = np.maximum(_similar(x, kernel, bridges), min_weight)
-    from scipy.sparse import coo_array
-
-    edges = graph.adjacency.tocoo()
-    row, column = bridges.T
-    adjacency = coo_array(
-        (
-            np.concatenate([edges.data, weights, weights]),
-            (
-                np.concatenate([edges.row, row, column]),
-                np.concatenate([edges.col, column, row]),
-            ),
-        ),
-        graph.adjacency.shape,
-    ).tocsr()
-    adjacency.sort_indices()
+    row, column = np.concatenate([bridges, bridges[:, ::-1]]).T
+    more = row, column, np.concatenate([weights, weights])
+    adjacency = with_edges(graph.adjacency, *more)
     return replace(graph, adjacency=adjacency, bridges=bridges)
 
 
@@ -82,10 +72,7 @@ def _similar(x: Any, kernel: Kernel, bridges: IndexArray) -> FloatArray:
 
 def _bridges(graph: Graph, x: Any, base: str) -> IndexArray:
     """Return the ends of the bridges, the lower node first, in order."""
-    from scipy.sparse.csgraph import connected_components
-
-    count, first = connected_components(graph.adjacency, directed=False)
-    label: IndexArray = first
+    count, label = component_labels(graph.adjacency)
     found: list[tuple[int, int]] = []
     while count > 1:
         size = np.bincount(label, minlength=count)

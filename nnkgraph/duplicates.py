@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.blockwise import row_slices, taken_rows
 from nnkgraph.data import SparseGram
+from nnkgraph.edges import with_edges
 from nnkgraph.errors import InputError
 from nnkgraph.pairs import first_equal_rows
 
@@ -67,7 +69,8 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
     origin = np.flatnonzero(first == np.arange(len(x)))
     if isinstance(x, SparseGram):
         return Rows(SparseGram.of(x.matrix()[origin][:, origin]), first, origin)
-    return Rows(x[np.ix_(origin, origin)] if square else x[origin], first, origin)
+    kept = x[np.ix_(origin, origin)] if square else taken_rows(x, origin)
+    return Rows(kept, first, origin)
 
 
 def _first_equal(x: SparseGram) -> IndexArray:
@@ -85,38 +88,32 @@ def candidates_with_copies(candidates: Candidates, rows: Rows) -> Candidates:
     if rows.origin is None or rows.first is None:
         return candidates
     place = np.searchsorted(rows.origin, rows.first)
-    index = candidates.index
-    named = np.where(index >= 0, rows.origin[np.maximum(index, 0)], -1)
     return replace(
         candidates,
-        index=named.astype(index.dtype)[place],
-        distance=candidates.distance[place],
+        index=_named(taken_rows(candidates.index, place), rows.origin),
+        distance=taken_rows(candidates.distance, place),
     )
+
+
+def _named(index: IndexArray, origin: IndexArray) -> IndexArray:
+    """Name candidates by their input rows, in their place."""
+    for some in row_slices(len(index), 24 * index.shape[1]):
+        known = index[some]
+        index[some] = np.where(known >= 0, origin[np.maximum(known, 0)], -1)
+    return index
 
 
 def with_copies(graph: Graph, rows: Rows) -> Graph:
     """Hang every copy on its first row, with weight 1 and no error."""
     if rows.origin is None or rows.first is None:
         return graph
-    from scipy.sparse import coo_array
-
     total = len(rows.first)
     copies = np.flatnonzero(rows.first != np.arange(total))
-    edges = graph.adjacency.tocoo()
-    row, column = rows.origin[edges.row], rows.origin[edges.col]
     there, back = copies, rows.first[copies]
-    ends = [(there, back)] if graph.directed else [(there, back), (back, there)]
-    adjacency = coo_array(
-        (
-            np.concatenate([edges.data, *(np.ones(len(copies)) for _ in ends)]),
-            (
-                np.concatenate([row, *(end[0] for end in ends)]),
-                np.concatenate([column, *(end[1] for end in ends)]),
-            ),
-        ),
-        (total, total),
-    ).tocsr()
-    adjacency.sort_indices()
+    if not graph.directed:
+        there, back = np.concatenate([there, back]), np.concatenate([back, there])
+    more = there, back, np.ones(len(there))
+    adjacency = with_edges(graph.adjacency, *more, rows.origin, total)
     errors, index, bridges = graph.errors, graph.candidates, graph.bridges
     if bridges is not None:
         bridges = rows.origin[bridges]
@@ -125,10 +122,11 @@ def with_copies(graph: Graph, rows: Rows) -> Graph:
         spread[rows.origin] = errors
         errors = spread
     if index is not None:
-        named = np.full((total, index.shape[1]), -1, index.dtype)
-        named[rows.origin] = np.where(index >= 0, rows.origin[np.maximum(index, 0)], -1)
-        named[copies, 0] = rows.first[copies]
-        index = named
+        named = taken_rows(index, np.searchsorted(rows.origin, rows.first))
+        index = _named(named, rows.origin)
+        for some in row_slices(len(copies), 8 * index.shape[1]):
+            index[copies[some]] = -1
+        index[copies, 0] = rows.first[copies]
     return replace(
         graph, adjacency=adjacency, errors=errors, candidates=index, bridges=bridges
     )

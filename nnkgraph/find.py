@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph import pages
+from nnkgraph.bounded import within_memory
 from nnkgraph.budget import affordable_seconds
 from nnkgraph.compiled import FIRST_RUN
 from nnkgraph.data import Candidates, Features
@@ -54,6 +56,7 @@ class Run:
     """All that determines its results, where somebody asks for it."""
 
 
+@within_memory
 def find_candidates(
     features: Features | ArrayLike,
     /,
@@ -68,6 +71,7 @@ def find_candidates(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    memory: int | None = None,  # noqa: ARG001 - a limit around it all
     stages: Stages | None = None,
 ) -> Candidates:
     """Find the candidates of every row; the parameters are those of ``build_graph``.
@@ -152,6 +156,7 @@ def rows_of(
     """Return the rows as the kernel sees them, copies treated as asked."""
     if FIRST_RUN:
         stages.remark("compiling for the first time; later runs start at once")
+    pages.watch(features.x)
     with stages("start"):
         return prepared_rows(features, plan.kernel, scale, duplicates)
 

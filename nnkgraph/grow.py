@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import neighborhoods
+from nnkgraph.blockwise import widened
 from nnkgraph.data import Candidates, Neighborhoods
 from nnkgraph.errors import ParameterError
 from nnkgraph.pairs import DISTANCES
@@ -117,18 +118,13 @@ def grow(
     width = candidates.index.shape[1]
     doubtful = np.flatnonzero(outside > tolerance)
     state = _State(
-        np.full((n, most), -1, candidates.index.dtype),
-        np.full((n, most), np.inf),
-        np.zeros((n, most)),
+        widened(candidates.index, most, -1),
+        widened(candidates.distance, most, np.inf),
+        widened(found.weights, most, 0.0),
         np.array(found.errors),
         None if found.certificate is None else np.array(found.certificate),
         np.full(n, width),
     )
-    state.index[:, :width], state.distance[:, :width] = (
-        candidates.index,
-        candidates.distance,
-    )
-    state.weights[:, :width] = found.weights
     seen = width
     while len(doubtful) and seen < most:
         seen = min(2 * seen, most)
@@ -143,12 +139,12 @@ def grow(
     return Growth(
         replace(
             candidates,
-            index=np.ascontiguousarray(state.index[:, :keep]),
-            distance=np.ascontiguousarray(state.distance[:, :keep]),
+            index=widened(state.index[:, :keep]),
+            distance=widened(state.distance[:, :keep]),
         ),
         replace(
             found,
-            weights=np.ascontiguousarray(state.weights[:, :keep]),
+            weights=widened(state.weights[:, :keep]),
             errors=state.errors,
             certificate=state.certificate,
         ),

@@ -16,7 +16,7 @@ _LEAST, _LEAST_PER_CPU = 500 << 20, 50 << 20
 
 def available_memory() -> int:
     """Return the bytes that can be allocated, as far as the system says."""
-    limits = [_meminfo(), *_cgroups(), _address_space()]
+    limits = [_meminfo(), *_cgroups(), free_addresses()]
     return min((limit for limit in limits if limit >= 0), default=sys.maxsize)
 
 
@@ -47,7 +47,8 @@ def in_words(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def _address_space() -> int:
+def free_addresses() -> int:
+    """Return the bytes that can still be mapped; -1 where nothing limits them."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return -1 if limit < 0 else max(0, limit - _pages(0) * resource.getpagesize())
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.blockwise import row_slices
+from nnkgraph.components import component_labels
 from nnkgraph.data import SparseGram
 from nnkgraph.problem import Problem
 
@@ -45,12 +47,11 @@ _PACKAGES = ("h5py", "numba", "numpy", "pynndescent", "scipy")
 
 def facts(graph: Graph) -> dict[str, Any]:
     """Count nodes, edges, components and isolated nodes."""
-    from scipy.sparse.csgraph import connected_components
-
     n = graph.nodes
-    ends = graph.adjacency.indices
-    degree = np.diff(graph.adjacency.indptr) + np.bincount(ends, minlength=n)
-    components = connected_components(graph.adjacency, directed=False)[0]
+    degree = np.diff(graph.adjacency.indptr).astype(np.int64)
+    for some in row_slices(graph.adjacency.nnz, 16):
+        degree += np.bincount(graph.adjacency.indices[some], minlength=n)
+    components = component_labels(graph.adjacency)[0]
     return {
         "nodes": n,
         "edges": int(graph.edges),
@@ -65,9 +66,7 @@ def copies_apart(graph: Graph, first: IndexArray | None) -> int:
     """Count components that consist only of copies of one row."""
     if first is None:
         return 0
-    from scipy.sparse.csgraph import connected_components
-
-    count, label = connected_components(graph.adjacency, directed=False)
+    count, label = component_labels(graph.adjacency)
     kinds = np.unique(np.stack([label, first]), axis=1)[0]
     alike = np.bincount(kinds, minlength=count) == 1
     return int((alike & (np.bincount(label, minlength=count) > 1)).sum())
@@ -126,7 +125,12 @@ def growth_facts(growth: Growth, rows: Rows) -> dict[str, Any]:
 
 def support_sizes(found: Neighborhoods) -> list[int]:
     """Count the nodes that keep 0, 1, 2, ... of their candidates."""
-    return [int(n) for n in np.bincount((found.weights > 0).sum(axis=1))]
+    n, m = found.weights.shape
+    counts = np.zeros(m + 1, np.int64)
+    for rows in row_slices(n, m):
+        sizes = (found.weights[rows] > 0).sum(axis=1)
+        counts += np.bincount(sizes, minlength=m + 1)
+    return [int(n) for n in np.trim_zeros(counts, "b")]
 
 
 def versions() -> dict[str, str]:
@@ -204,7 +208,10 @@ def reach(candidates: Candidates) -> Reach:
     if not distance.shape[1]:
         none = np.full(len(distance), np.inf)
         return Reach(none, none)
-    far = np.where(np.isfinite(distance), distance, -np.inf).max(axis=1)
+    far = np.empty(len(distance))
+    for rows in row_slices(len(distance), 24 * distance.shape[1]):
+        known = distance[rows]
+        far[rows] = np.where(np.isfinite(known), known, -np.inf).max(axis=1)
     return Reach(distance[:, 0], far)
 
 

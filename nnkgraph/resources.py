@@ -7,6 +7,7 @@ import re
 import resource
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Self
 
@@ -66,12 +67,11 @@ class MemoryWatch:
     Pages that several processes share count once. Use as a context manager.
     """
 
-    _GROWTH = 1.05
-    """Counting shared pages once walks all page tables: only after such a growth."""
+    _PART = 0.05
+    """Counting shared pages once walks all page tables: it may take so much time."""
 
     def __init__(self, interval: float = 0.2) -> None:
         self.peak = 0
-        self._resident = 0
         self._interval = interval
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -86,12 +86,15 @@ class MemoryWatch:
         self._look(_family(os.getpid()))
 
     def _watch(self) -> None:
-        while not self._stop.wait(self._interval):
+        pause, page = self._interval, resource.getpagesize()
+        while not self._stop.wait(pause):
+            start = time.monotonic()
             family = _family(os.getpid())
-            resident = sum(map(_resident, family))
-            if resident > self._GROWTH * self._resident or not resident:
-                self._resident = resident
+            resident = sum(map(_resident, family)) * page
+            # With what they share counted for each, it is at least what it is in sum.
+            if resident > self.peak or not resident:
                 self._look(family)
+            pause = max(self._interval, (time.monotonic() - start) / self._PART)
 
     def _look(self, family: list[int]) -> None:
         now = sum(map(_proportional, family))

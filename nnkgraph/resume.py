@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import __version__, formats, registry, report
+from nnkgraph.blockwise import converted, row_slices
 from nnkgraph.checkpoint import open_checkpoint
 from nnkgraph.data import Candidates
 from nnkgraph.search import index_dtype
@@ -80,8 +81,10 @@ def _search_fact(plan: Plan) -> str:
     if not isinstance(plan.search, Precomputed) or not plan.search.path:
         return registry.spec(plan.search)
     index, _ = formats.read_candidates(plan.search.path)
-    values = np.ascontiguousarray(index, dtype="<i8")
-    return f"precomputed, sha256 {hashlib.sha256(values.data).hexdigest()}"
+    digest = hashlib.sha256()
+    for rows in row_slices(len(index), 16 * index.shape[1]):
+        digest.update(np.ascontiguousarray(index[rows], dtype="<i8").data)
+    return f"precomputed, sha256 {digest.hexdigest()}"
 
 
 def _candidates(block: Block, n: int) -> Candidates | None:
@@ -133,7 +136,7 @@ def found_once(
     found = search()
     about = {name: getattr(found, name) for name in ABOUT}
     if found.index.shape == (len(rows), k):
-        arrays = [found.index.astype(like[0].dtype), found.distance]
+        arrays = [converted(found.index, like[0].dtype), found.distance]
         checkpoint.save(_WHOLE, *place, arrays, json.dumps(about))
         checkpoint.drop("search")
     return found

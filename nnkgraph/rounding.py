@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nnkgraph.blockwise import row_slices
+from nnkgraph.bounded import new_array
 from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -32,8 +35,11 @@ def rounded_graph(graph: Graph, digits: int) -> Graph:
     """Return the graph with rounded weights and errors."""
     if not digits:
         return graph
-    adjacency = graph.adjacency.copy()
-    adjacency.data = rounded(adjacency.data, digits)
+    adjacency = copy.copy(graph.adjacency)  # the columns stay as they are
+    data = new_array(adjacency.nnz, np.float64)
+    for some in row_slices(len(data), 128):
+        data[some] = rounded(graph.adjacency.data[some], digits)
+    adjacency.data = data
     errors = None if graph.errors is None else rounded(graph.errors, digits)
     return replace(graph, adjacency=adjacency, errors=errors)
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nnkgraph.blockwise import row_slices
+from nnkgraph.bounded import new_array
+from nnkgraph.checks import row_blocks
 from nnkgraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +37,11 @@ class Scaling:
             return cls(how)
         if how == "standard":
             low = x.mean(axis=0, dtype=np.float64)
-            width = x.std(axis=0, dtype=np.float64)
+            total = np.zeros(x.shape[1])
+            for rows in row_blocks(x):
+                away = np.subtract(rows, low, dtype=np.float64)
+                total += np.square(away, out=away).sum(axis=0)
+            width = np.sqrt(total / len(x))
         else:
             low = x.min(axis=0).astype(np.float64)
             width = x.max(axis=0) - low
@@ -49,9 +56,9 @@ class Scaling:
         if self.low is None or self.width is None:
             return x
         there = self.width > 0
-        result: FloatArray = np.where(
-            there, (x - self.low) / np.where(there, self.width, 1), 0
-        )
+        width, result = np.where(there, self.width, 1), new_array(x.shape, np.float64)
+        for rows in row_slices(len(x), 32 * x.shape[1]):
+            result[rows] = np.where(there, (x[rows] - self.low) / width, 0)
         return result
 
 
@@ -62,7 +69,7 @@ def scaled(x: FloatArray, how: str, name: str) -> FloatArray:
 
 def unit_rows(x: FloatArray, name: str) -> FloatArray:
     """Return the rows scaled to length 1; a row of zeros is refused."""
-    largest = np.abs(x).max(axis=1).astype(np.float64)
+    largest = np.maximum(x.max(axis=1), -x.min(axis=1)).astype(np.float64)
     zero = np.flatnonzero(largest == 0)
     if len(zero):
         raise InputError(
@@ -71,6 +78,9 @@ def unit_rows(x: FloatArray, name: str) -> FloatArray:
             "kernel or scale"
         )
     # Dividing by a power of two first is exact, and keeps the squares in range.
-    unit: FloatArray = x / np.exp2(np.floor(np.log2(largest)))[:, np.newaxis]
-    unit /= np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, np.newaxis]
+    power = np.exp2(np.floor(np.log2(largest)))[:, np.newaxis]
+    unit: FloatArray = new_array(x.shape, np.float64)
+    for rows in row_slices(len(x), 32 * x.shape[1]):
+        part = x[rows] / power[rows]
+        unit[rows] = part / np.sqrt(np.einsum("ij,ij->i", part, part))[:, np.newaxis]
     return unit

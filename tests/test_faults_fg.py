@@ -138,7 +138,7 @@ def test_g03_a_full_folder_for_temporary_files_is_named(case):
     wrapper = mounted(case.tmp, "64k")
     np.save(case.here / "x.npy", np.random.default_rng(0).normal(size=(2000, 4)))
     call = ("build", "x.npy", "-o", "g.npz", "-j", 2, "-q")
-    case.fails(5, "for the workers.*set TMPDIR", *call, before=wrapper)
+    case.fails(5, "temporary files.*set TMPDIR", *call, before=wrapper)
 
 
 def test_g04_few_open_files_are_enough_or_an_error(case):

@@ -1,12 +1,16 @@
 """Rules: the same as written out by hand, symmetric to the bit."""
 
+import mmap
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nnkgraph.bounded import limited
 from nnkgraph.data import Candidates, Neighborhoods
 from nnkgraph.errors import ParameterError
+from nnkgraph.search.precomputed import without_repeats
 from nnkgraph.symmetrize import RULES, check_rule, symmetrize
 
 
@@ -20,6 +24,12 @@ def random_case(n, m, seed):
     weights[index < 0] = 0
     errors = rng.choice([0.1, 0.2, 0.3], n)  # few values: ties are common
     return Candidates(index, np.zeros(index.shape)), Neighborhoods(weights, errors)
+
+
+def is_mapped(array):
+    while array is not None and not isinstance(array, mmap.mmap):
+        array = getattr(array, "base", None)
+    return array is not None
 
 
 def by_hand(rule, candidates, found, min_degree=0):
@@ -112,3 +122,38 @@ def test_rules_that_need_errors_are_refused_where_there_are_none():
         check_rule("error", has_error=False, method="knn")
     with pytest.raises(ParameterError, match="choose from"):
         check_rule("both", has_error=True, method="nnk")
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("min_degree", [0, 2])
+def test_directions_joined_through_files_are_the_same_bytes(rule, min_degree):
+    rng = np.random.default_rng(7)
+    n, m = 5000, 8
+    # Some nodes are everybody's candidates: their edges fill a bucket and more.
+    index = rng.integers(0, n, (n, m))
+    index[:, 0] = rng.integers(0, 3, n)
+    index[:, 1] = n - 1 - rng.integers(0, 3, n)
+    index[index == np.arange(n)[:, np.newaxis]] = -1
+    index = without_repeats(index.astype(np.int32))
+    weights = rng.random(index.shape) * (rng.random(index.shape) < 0.6)
+    weights[index < 0] = 0
+    found = Neighborhoods(weights, rng.choice([0.1, 0.2, 0.3], n))
+    settings = {
+        "rule": rule,
+        "min_weight": 0.2,
+        "min_degree": min_degree,
+        "own": rng.random(n),
+        "first": rng.integers(0, 50, n),
+    }
+    candidates = Candidates(index, np.zeros(index.shape))
+    whole, dropped = symmetrize(candidates, found, **settings)
+    with limited(1):
+        matrix, lost = symmetrize(candidates, found, **settings)
+    assert is_mapped(matrix.data)
+    assert lost == dropped
+    for part in ("data", "indices", "indptr"):
+        here, there = getattr(whole, part), getattr(matrix, part)
+        assert here.dtype == there.dtype
+        assert here.tobytes() == there.tobytes()
+    matrix.check_format(full_check=True)
+    assert matrix.has_canonical_format

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats, registry
+from nnkgraph.bounded import limited, memory_limit
 from nnkgraph.budget import check_budget, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
@@ -23,7 +24,7 @@ from nnkgraph.cli.outcome import (
 from nnkgraph.cli.progress import Progress
 from nnkgraph.cli.summary import say_result, say_shard
 from nnkgraph.errors import NnkGraphError
-from nnkgraph.memory import available_memory, in_words
+from nnkgraph.memory import in_words
 from nnkgraph.prepare import DEFAULT_K, estimated_seconds, make_plan
 from nnkgraph.resources import MemoryWatch, granted_cpus
 from nnkgraph.search.precomputed import Precomputed
@@ -93,7 +94,7 @@ def build_all(
             )
             check_resume(files)
             gates = _Gates(dry_run, min_recall)
-            _build_one(files, reading, target, settings, gates)
+            _build_one(files, reading, target, dict(settings), gates)
         except NnkGraphError as error:
             if len(features) == 1:
                 raise
@@ -111,7 +112,8 @@ def _build_one(
 ) -> None:
     stages = Progress()
     start = time.perf_counter()
-    with MemoryWatch() as memory:
+    limit = settings.pop("memory")
+    with MemoryWatch() as memory, limited(limit):
         with stages("read"):
             matrix = read_features(files.features, **reading)
         target.check_rows(matrix)
@@ -187,8 +189,8 @@ def _say_plan(
     say.summary(
         f"{files.features}: about {in_words(needed.memory)} of memory, "
         f"{in_words(needed.scratch)} of temporary files and at most "
-        f"{in_words(needed.output)} of output; {in_words(available_memory())} of "
-        "memory are available"
+        f"{in_words(needed.output)} of output; {in_words(memory_limit())} of memory "
+        "may be used"
     )
     check_budget(needed)
     target.check_room(n, plan.k)

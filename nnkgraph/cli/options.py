@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli.types import CONFIG, WORKERS, Plugin, ShardOf, Sigma, Workers
+from nnkgraph.cli.types import (
+    CONFIG,
+    WORKERS,
+    Memory,
+    Plugin,
+    ShardOf,
+    Sigma,
+    Workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +120,13 @@ report_opt = click.option(
     type=click.Path(),
     metavar="FILE",
     help="Write a JSON report; '-' is stdout.",
+)
+memory_opt = click.option(
+    "--memory",
+    type=Memory(),
+    default=None,
+    show_default="what is there",
+    help="Memory to stay within, as 800MB or 2GiB; the result does not depend on it.",
 )
 json_opt = click.option("--json", is_flag=True, help="Print JSON.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -101,6 +102,35 @@ class ShardOf(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             return Shard.of(value)
         except ParameterError as error:
             self.fail(str(error), param, ctx)
+
+
+class Memory(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A number of bytes: 800MB, 2GiB; units of 1000 without the i, of 1024 with it."""
+
+    name = "memory"
+    units = ("", "k", "m", "g", "t", "p")
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return "SIZE"
+
+    def convert(
+        self,
+        value: str | int,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        """Return the number of bytes."""
+        if isinstance(value, int):
+            return value
+        word = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([kmgtp]?)(i?)b?", value.lower())
+        if not word or (word[3] and not word[2]):
+            self.fail(f"{value!r} is no size such as 800MB, 1.5GB or 2GiB", param, ctx)
+        step = 1024 if word[3] else 1000
+        size = int(float(word[1]) * step ** self.units.index(word[2]))
+        if size < 1:
+            self.fail(f"{value!r} is no memory at all", param, ctx)
+        return size
 
 
 class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]

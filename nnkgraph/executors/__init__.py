@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from nnkgraph import registry
+from nnkgraph import pages, registry
 from nnkgraph.errors import ParameterError
 from nnkgraph.resources import granted_cpus
 
@@ -28,6 +28,7 @@ def _map(mapped: Mapped) -> NDArray[Any]:
     array: NDArray[Any] = np.memmap(
         mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
     )
+    pages.watch(array)
     return array
 
 

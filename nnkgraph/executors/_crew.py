@@ -22,6 +22,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import ResourceError
+from nnkgraph.pages import Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,13 +52,13 @@ class InWorker(Exception):  # noqa: N818 - it is no error, but its place
 
 
 class _Worker:
-    def __init__(self, context: BaseContext) -> None:
+    def __init__(self, context: BaseContext, room: int | None) -> None:
         own, theirs = context.Pipe()
         self.pipe: Connection[Any, Any] = own
         self.tasks: deque[Future[Any]] = deque()
         with theirs, _hidden_main(), _deaf():
             process: Any = context.Process  # type: ignore[attr-defined]
-            self.process = process(target=_work, args=(theirs,), daemon=True)
+            self.process = process(target=_work, args=(theirs, room), daemon=True)
             self.process.start()
 
     def take(self, future: Future[Any], task: tuple[Any, ...]) -> None:
@@ -86,10 +87,13 @@ class _Worker:
 class Crew:
     """A fixed number of workers; once one of them dies, all tasks are lost."""
 
-    def __init__(self, context: BaseContext, workers: int) -> None:
+    def __init__(
+        self, context: BaseContext, workers: int, room: int | None = None
+    ) -> None:
         self._workers: list[_Worker] = []
         self._waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
         self._context = context
+        self._room = room
         for _ in range(workers):
             self._workers.append(self._started())
 
@@ -132,10 +136,10 @@ class Crew:
         for _ in range(_TRIES - 1):
             # The process that starts others may have been killed; a new one comes.
             with suppress(EOFError, ConnectionError):
-                return _Worker(self._context)
+                return _Worker(self._context, self._room)
             time.sleep(_PAUSE)
         try:
-            return _Worker(self._context)
+            return _Worker(self._context, self._room)
         except (EOFError, OSError) as error:
             self.stop()
             raise ResourceError(
@@ -144,7 +148,7 @@ class Crew:
             ) from error
 
 
-def _work(pipe: Connection[Any, Any]) -> None:
+def _work(pipe: Connection[Any, Any], room: int | None) -> None:
     """Do tasks until there is nobody left who asks for them."""
     from threadpoolctl import threadpool_limits
 
@@ -152,6 +156,8 @@ def _work(pipe: Connection[Any, Any]) -> None:
     os.dup2(2, 1)  # what a user's kernel prints must not get into the output
     threadpool_limits(limits=1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if room is not None:
+        Keeper(room)
     while True:
         try:
             function, args = pipe.recv()

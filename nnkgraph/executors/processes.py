@@ -6,7 +6,6 @@ import atexit
 import math
 import multiprocessing
 import os
-import platform
 import shutil
 import tempfile
 import time
@@ -17,14 +16,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from nnkgraph.bounded import shared_with
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.executors import Mapped, forget_maps
 from nnkgraph.executors._crew import Crew
 from nnkgraph.resources import processes_left
+from nnkgraph.scratch import SHORT, new_file, reserve, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -38,15 +40,18 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
-_CHUNK = 1 << 20
-_SHORT = "/tmp"  # noqa: S108 - made with a random name
 _LONGEST = 70
 """Bytes of a folder's path: that of a socket in it must stay below 108."""
 
 
 class _ProcessPool:
     def __init__(
-        self, workers: int, start: str, folder: str, patience: float | None
+        self,
+        workers: int,
+        start: str,
+        folder: str,
+        patience: float | None,
+        room: int | None,
     ) -> None:
         self.workers = self.threads = workers
         self.patience = patience
@@ -56,7 +61,8 @@ class _ProcessPool:
             self._context.set_forkserver_preload(["nnkgraph.qp", "nnkgraph.pairs"])
         self._folder = folder
         self._files = 0
-        self._crew = Crew(self._context, workers)
+        self._room = room
+        self._crew = Crew(self._context, workers, room)
 
     def share(self, array: NDArray[Any], /) -> Mapped:
         if isinstance(array, np.memmap) and array.flags.c_contiguous:
@@ -74,20 +80,12 @@ class _ProcessPool:
         # because a full disk would otherwise be a bus error in a worker.
         size = math.prod(shape) * np.dtype(dtype).itemsize
         with self._new_file(size) as file:
-            _reserve(file, size)
+            reserve(file, size)
         return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
 
-    @contextmanager
-    def _new_file(self, size: int) -> Iterator[BinaryIO]:
+    def _new_file(self, size: int) -> AbstractContextManager[BinaryIO]:
         self._files += 1
-        try:
-            with Path(self._folder, f"{self._files}.bin").open("xb") as file:
-                yield file
-        except OSError as error:
-            raise ResourceError(
-                f"{self._folder}: cannot write {size} bytes for the workers "
-                f"({error.strerror or error}); set TMPDIR to a directory with room"
-            ) from error
+        return new_file(self._folder, f"{self._files}.bin", size)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         return self._crew.submit(function, *args)
@@ -105,22 +103,11 @@ class _ProcessPool:
 
     def revive(self) -> None:
         self.stop()
-        self._crew = Crew(self._context, self.workers)
+        self._crew = Crew(self._context, self.workers, self._room)
 
     def stop(self) -> None:
         """End all workers at once, whatever they are doing."""
         self._crew.stop()
-
-
-def _reserve(file: BinaryIO, size: int) -> None:
-    """Take room on the disk, by writing it where the system has no other way."""
-    try:
-        if size:
-            os.posix_fallocate(file.fileno(), 0, size)
-    except AttributeError:  # macOS
-        file.writelines(
-            bytes(min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)
-        )
 
 
 @contextmanager
@@ -139,24 +126,14 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def _scratch() -> Iterator[str]:
+def _files() -> Iterator[str]:
     """Make a folder for the workers' files, and remove it in the end."""
-    mine = f"nnkgraph-{platform.node()}-"
-    try:
-        for parent in {tempfile.gettempdir(), _SHORT}:
-            _remove_orphans(Path(parent), mine)
-        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-")
+    with scratch_folder() as folder:
         _keep_sockets_beside(folder)
-    except OSError as error:
-        raise ResourceError(
-            f"no temporary directory can be made ({error.strerror}); set TMPDIR to a "
-            "directory with room"
-        ) from error
-    try:
-        yield folder
-    finally:
-        forget_maps()
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield folder
+        finally:
+            forget_maps()
 
 
 def _keep_sockets_beside(folder: str) -> None:
@@ -168,23 +145,11 @@ def _keep_sockets_beside(folder: str) -> None:
     if config.get("tempdir") is None:
         parent, name = os.path.split(folder)
         if len(os.fsencode(folder)) > _LONGEST:
-            parent = _SHORT
+            parent = SHORT
         with suppress(OSError):  # then Python makes one
             sockets = tempfile.mkdtemp(prefix=f"{name}-", dir=parent)
             config["tempdir"] = sockets
             atexit.register(shutil.rmtree, sockets, ignore_errors=True)
-
-
-def _remove_orphans(parent: Path, prefix: str) -> None:
-    """Remove folders of runs on this machine that were killed."""
-    for folder in parent.glob(f"{prefix}*"):
-        pid = folder.name.removeprefix(prefix).partition("-")[0]
-        if (
-            pid.isdigit()
-            and not Path("/proc", pid).exists()
-            and Path("/proc/1").exists()
-        ):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -211,8 +176,12 @@ class Processes:
                 f"{workers} workers need {needed} processes and threads, and {left} "
                 "may still be started (ulimit -u); use -j 1, or raise the limit"
             )
-        with _scratch() as folder, _one_thread_each():
-            pool = _ProcessPool(workers, self.start, folder, patience)
+        with (
+            _files() as folder,
+            _one_thread_each(),
+            shared_with(workers) as room,
+        ):
+            pool = _ProcessPool(workers, self.start, folder, patience, room)
             try:
                 yield pool
             finally:

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from nnkgraph.bounded import new_array
 from nnkgraph.executors import Here
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class _SerialPool:
         return Here(array)
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Here:
-        return Here(np.empty(shape, dtype))
+        return Here(new_array(shape, dtype))
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         future: Future[Any] = Future()

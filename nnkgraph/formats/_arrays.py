@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 from numpy.lib import format as npy_format
 
+from nnkgraph.blockwise import converted
 from nnkgraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def as_neighbors(array: ArrayLike, name: str) -> IndexArray:
         if not (whole.all() and (values == np.trunc(values)).all()):
             raise InputError(f"{name}: the neighbors are not whole numbers")
     wanted = np.int32 if values.dtype == np.int32 else np.int64
-    return np.ascontiguousarray(values, dtype=wanted)
+    return converted(values, wanted)
 
 
 def as_distances(array: ArrayLike, neighbors: IndexArray, name: str) -> FloatArray:
@@ -155,7 +156,7 @@ def as_distances(array: ArrayLike, neighbors: IndexArray, name: str) -> FloatArr
             f"{name}: distances have shape {values.shape}, neighbors {neighbors.shape}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.ascontiguousarray(values, dtype=np.float64)
+        return converted(values, np.float64)
 
 
 def index_dtype(*largest: int) -> type[np.int32 | np.int64]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nnkgraph.errors import InputError
-from nnkgraph.memory import available_memory
 
 _HEAD = 1024
 _CHUNK = 1 << 20
@@ -183,7 +182,9 @@ def _stdin(name: str) -> BinaryIO:
 
 
 def _drain(stream: BinaryIO, name: str) -> bytes:
-    content, limit = bytearray(), available_memory()
+    from nnkgraph.bounded import memory_limit
+
+    content, limit = bytearray(), memory_limit()
     while chunk := stream.read(_CHUNK):
         content += chunk
         if len(content) > limit // 2:

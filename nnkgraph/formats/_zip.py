@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from nnkgraph.bounded import new_array
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrays import Header, check_text, read_header
 from nnkgraph.formats._memory import check_fits
@@ -54,10 +55,14 @@ class Archive:
     def read(self, key: str) -> NDArray[Any]:
         """Read one array."""
         header = self.headers[key]
+        if not header.dtype.itemsize:
+            return np.zeros(header.shape, header.dtype)
         what = f"the array {show(key)!r}"
         self._taken += header.size
-        check_fits(self._taken, self.name, what)
-        flat = np.empty(header.size - header.offset, np.uint8)
+        check_fits(self._taken, self.name, what, mapped=True)
+        shape = header.shape[::-1] if header.fortran else header.shape
+        values = new_array(shape, header.dtype)
+        flat = np.asarray(values).reshape(-1).view(np.uint8)
         with self._zip.open(self._members[key]) as stream:
             stream.read(header.offset)
             for start in range(0, flat.size, _CHUNK):
@@ -68,11 +73,7 @@ class Archive:
                 flat[start : start + wanted] = np.frombuffer(chunk, np.uint8)
             if stream.read(1):
                 raise InputError(f"{self.name}: {what} is followed by other bytes")
-        if not header.dtype.itemsize:
-            return np.zeros(header.shape, header.dtype)
-        values: NDArray[Any] = flat.view(header.dtype).reshape(
-            header.shape, order=header.order
-        )
+        values = values.T if header.fortran else values
         check_text(values, f"{self.name}: {what}")
         return values
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from nnkgraph.blockwise import stacked
+from nnkgraph.checks import row_blocks
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._columns import text_column
@@ -17,10 +20,16 @@ from nnkgraph.formats._tablefaults import explain
 from nnkgraph.formats._text import open_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from nnkgraph.formats._format import TextOptions
     from nnkgraph.formats._source import Source
+
+
+_TEXT = 1 << 24
+"""Characters that are read as numbers at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +51,9 @@ class Csv(Format):
             try:
                 # The C reader of NumPy: a tenth of the time of Python's float().
                 lines = data_lines(text, layout, source.name, ids)
-                values = np.loadtxt(
-                    filled(lines, layout.delimiter) if options.gaps else lines,
-                    dtype=np.float64,
-                    comments=None,
-                    delimiter=layout.delimiter,
-                    quotechar='"',
-                    ndmin=2,
-                    encoding="utf-8",
-                )
+                if options.gaps:
+                    lines = filled(lines, layout.delimiter)
+                values = stacked(_blocks(lines, layout.delimiter))
             except UnicodeDecodeError:
                 raise  # A ValueError too, but explained where the text was opened.
             except ValueError as error:
@@ -68,12 +71,44 @@ class Csv(Format):
         return text_column(source, options)
 
 
+def _blocks(
+    lines: Iterator[str], delimiter: str | None
+) -> Iterator[NDArray[np.float64]]:
+    """Read lines as numbers, some millions of characters at a time."""
+    columns, some, size = 0, list[str](), 0
+    for line in itertools.chain(lines, [None]):
+        if line is not None:
+            some.append(line)
+            size += len(line)
+        if some and size < _TEXT and line is not None:
+            continue
+        if some or not columns:
+            block = np.loadtxt(
+                some,
+                dtype=np.float64,
+                comments=None,
+                delimiter=delimiter,
+                quotechar='"',
+                ndmin=2,
+                encoding="utf-8",
+            )
+            if columns and block.shape[1] != columns:
+                raise ValueError("the number of columns changed")
+            columns, some, size = block.shape[1], [], 0
+            yield block
+
+
 def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> None:
-    bad = ~np.isfinite(values)
-    count = int(np.count_nonzero(bad))
+    count, start, row, column = 0, 0, 0, 0
+    for block in row_blocks(values):
+        bad = ~np.isfinite(block)
+        if not count and bad.any():
+            row, column = divmod(int(bad.argmax()), values.shape[1])
+            row += start
+        count += int(np.count_nonzero(bad))
+        start += len(block)
     if not count:
         return
-    row, column = divmod(int(bad.argmax()), values.shape[1])
     what = "NaN" if np.isnan(values[row, column]) else "infinity or beyond float64"
     if layout.id_column is not None and layout.id_column <= column:
         column += 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
+from nnkgraph.bounded import new_array
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, check_real
@@ -130,10 +131,10 @@ def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
     check_dataset(dataset, name)
     check_real(dataset.dtype, name)
     shape, dtype = dataset.shape, dataset.dtype
-    check_fits(dataset.nbytes, name, f"the dataset {show(dataset.name)}")
+    check_fits(dataset.nbytes, name, f"the dataset {show(dataset.name)}", mapped=True)
     if not shape or 0 in shape:
         return np.zeros(shape, dtype)
-    values = np.empty(shape, dtype)
+    values = new_array(shape, dtype)
     chunk = dataset.chunks[0] if dataset.chunks else 1
     rows = max(1, _BLOCK_BYTES // max(1, dataset.nbytes // shape[0]) // chunk) * chunk
     for start in range(0, shape[0], rows):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from nnkgraph import pages
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrays import (
@@ -87,6 +88,7 @@ def _map(source: Source, *, text: bool = False) -> NDArray[Any]:
         )
     except (OSError, ValueError, OverflowError) as error:
         raise InputError(f"{source.name}: cannot be mapped: {error}") from error
+    pages.watch(mapped)
     return mapped
 
 

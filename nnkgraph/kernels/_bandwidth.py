@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from nnkgraph.blockwise import row_slices
 from nnkgraph.errors import ParameterError
 from nnkgraph.kernels import Plain
 
@@ -85,6 +86,9 @@ def _kth_distance(distance: FloatArray, *, before: bool = False) -> FloatArray:
     """Return the distance to the last candidate there is (or the one before it)."""
     if not distance.shape[1]:
         return np.full(len(distance), np.inf)
-    last = np.isfinite(distance).sum(axis=1) - 1 - before
-    kth: FloatArray = distance[np.arange(len(distance)), np.maximum(last, 0)]
+    kth = np.empty(len(distance))
+    for rows in row_slices(len(distance), 16 * distance.shape[1]):
+        known = distance[rows]
+        last = np.isfinite(known).sum(axis=1) - 1 - before
+        kth[rows] = known[np.arange(len(known)), np.maximum(last, 0)]
     return kth

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from nnkgraph import pairs
+from nnkgraph.bounded import new_array
 from nnkgraph.compiled import compiled
 from nnkgraph.errors import ParameterError
 
@@ -148,15 +149,16 @@ def ranked(
 
 
 def ranked_blocks(wanted: Wanted, index: IndexArray) -> tuple[IndexArray, FloatArray]:
-    """Score and order the candidates of all rows, a block of rows at a time."""
-    x, score = wanted.x, np.empty(index.shape)
-    ordered = np.empty_like(index)
+    """Return the k best of the candidates of all rows, a block of rows at a time."""
+    x, score = wanted.x, new_array((len(index), wanted.k), np.float64)
+    ordered = new_array(score.shape, index.dtype)
     for start in range(0, len(index), 4096):
         rows = slice(start, start + 4096)
-        ordered[rows], score[rows] = ranked(x, x[rows], index[rows], wanted.base)
+        best, value = ranked(x, x[rows], index[rows], wanted.base)
+        ordered[rows], score[rows] = best[:, : wanted.k], value[:, : wanted.k]
     return ordered, score
 
 
 def distance_of(score: FloatArray, base: str) -> FloatArray:
-    """Turn scores into the distances that candidates carry."""
-    return np.sqrt(score) if base == "squared-distance" else score
+    """Turn scores into the distances that candidates carry, in their place."""
+    return np.sqrt(score, out=score) if base == "squared-distance" else score

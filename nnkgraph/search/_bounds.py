@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.bounded import new_array
 from nnkgraph.executors import Here
 
 if TYPE_CHECKING:
@@ -58,8 +59,10 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     if wanted.base == "squared-distance":
         center += np.median(x[:: max(1, n // 1000)], axis=0)
     exponent = scale_exponent(x, center)
-    data, longest = np.empty((n, d), np.float32), 0.0
-    offset, own = np.empty(n, np.float32), np.empty(n)
+    output = pool.output if pool else _here
+    shared_data, longest = output((n, d), np.float32), 0.0
+    shared_offset, shared_own = output((n,), np.float32), output((n,), np.float64)
+    data, offset, own = shared_data.open(), shared_offset.open(), shared_own.open()
     if wanted.base == "inner-product":
         longest = max(float(np.abs(part).max()) for part in _row_blocks(x)) * math.sqrt(
             d
@@ -74,7 +77,7 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
         )
         start = stop
     share = pool.share if pool else Here
-    shared_x, shared_data = share(x), share(data)
+    shared_x = share(x)
     return Part(
         shared_x,
         shared_x,
@@ -82,12 +85,16 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
         exponent,
         shared_data,
         shared_data,
-        share(offset),
-        share(own),
+        shared_offset,
+        shared_own,
         longest,
         wanted.base,
         wanted.k,
     )
+
+
+def _here(shape: tuple[int, ...], dtype: Any) -> Here:
+    return Here(new_array(shape, dtype))
 
 
 def asked_by(part: Part, points: FloatArray, pool: Pool) -> Part:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.blockwise import row_slices
 from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.pairs import DISTANCES
@@ -50,7 +51,9 @@ class Frame:
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return some rows in it."""
-        seen: FloatArray = ((rows - self.center) * self.scale).astype(np.float32)
+        seen = np.empty(rows.shape, np.float32)
+        for some in row_slices(len(rows), 24 * rows.shape[1]):
+            seen[some] = (rows[some] - self.center) * self.scale
         return seen
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.blocks import next_done
+from nnkgraph.bounded import worker_share
 from nnkgraph.compiled import frozen
 from nnkgraph.search import index_dtype
 from nnkgraph.search._bounds import COLUMNS, factor_of
@@ -85,7 +86,8 @@ def fill(
 ) -> None:
     """Take the bounds of all pairs into the reservoirs; report the share just done."""
     n = len(part.data.open())
-    groups = max(1, min(_GROUPS * pool.workers, n // _SMALLEST))
+    least = _least_groups(part, reservoirs, worker_share(pool.workers))
+    groups = max(1, min(max(_GROUPS * pool.workers, least), n // _SMALLEST))
     edges = [n * g // groups for g in range(groups + 1)]
     waiting = [(a, a + step) for step in range(groups) for a in range(groups - step)]
     running: dict[Future[Any], tuple[int, int]] = {}
@@ -105,6 +107,12 @@ def fill(
             future.result()
             a, b = running.pop(future)
             on_share((1 if a == b else 2) / groups**2)
+
+
+def _least_groups(part: Part, reservoirs: Reservoirs, share: int) -> int:
+    """Return in how many groups two of them take a half of a worker's memory."""
+    parts = (part.data, reservoirs.value, reservoirs.index)
+    return -(-4 * sum(one.open().nbytes for one in parts) // share)
 
 
 def _meet(

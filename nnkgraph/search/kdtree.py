@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from nnkgraph.bounded import new_array
 from nnkgraph.data import Candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.pairs import DISTANCES
@@ -43,8 +44,8 @@ class Kdtree:
             )
         asking, k = wanted.asking, wanted.k
         tree = cKDTree(wanted.x)
-        index = np.empty((len(asking), k), index_dtype(len(wanted.x)))
-        score = np.empty((len(asking), k))
+        index = new_array((len(asking), k), index_dtype(len(wanted.x)))
+        score = new_array((len(asking), k), np.float64)
         for start in range(0, len(asking), _ROWS):
             rows = np.array(asking[start : start + _ROWS])
             _search_rows(tree, wanted, rows, k + 4, index, score)

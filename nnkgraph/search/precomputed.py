@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph import formats
+from nnkgraph.blockwise import converted, row_slices, taken_rows
+from nnkgraph.bounded import new_array
 from nnkgraph.data import Candidates, SparseGram
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.pairs import cross_values
@@ -45,23 +47,23 @@ class Precomputed:
             )
         if wanted.origin is not None and wanted.first is not None:
             index = _without_copies(index, wanted.origin, wanted.first)
-            given = None if given is None else given[wanted.origin]
+            given = None if given is None else taken_rows(given, wanted.origin)
         if given is not None:
             notes += self._compared(index, given, wanted)
-        own = np.arange(len(wanted.x))[:, np.newaxis]
-        index = without_repeats(np.where(index == own, -1, index))
-        index, score = ranked_blocks(wanted, index)
-        index, score = index[:, : wanted.k], score[:, : wanted.k]
+        index, score = ranked_blocks(wanted, _without_own(index))
         wanted.on_rows(len(index))
-        missing = int((index < 0).sum())
+        missing = sum(
+            int((index[rows] < 0).sum())
+            for rows in row_slices(len(index), index.shape[1])
+        )
         if missing:
             notes.append(
                 f"{self.path}: {missing} of {index.size} candidates are missing "
                 "(too few columns, -1, repeats, or the row itself)"
             )
         return Candidates(
-            np.ascontiguousarray(index),
-            distance_of(np.ascontiguousarray(score), wanted.base),
+            index,
+            distance_of(score, wanted.base),
             backend="precomputed",
             exact=False,
             recall=estimated_recall(wanted, index),
@@ -90,7 +92,7 @@ class Precomputed:
                 f"{self.path}: {index.shape[1]} neighbors a row, but k is {wanted.k}; "
                 f"use -k {index.shape[1]} or less"
             )
-        return index.astype(index_dtype(n))
+        return converted(index, index_dtype(n))
 
     def _compared(
         self, index: IndexArray, given: FloatArray, wanted: Wanted
@@ -117,9 +119,20 @@ def _without_copies(
     """Rename rows of the input file to rows of its distinct rows."""
     place = np.full(len(first), -1, index.dtype)
     place[origin] = np.arange(len(origin))
-    kept = index[origin]
-    renamed: IndexArray = np.where(kept >= 0, place[first[np.maximum(kept, 0)]], -1)
-    return renamed.astype(index.dtype)
+    renamed = taken_rows(index, origin)
+    for rows in row_slices(len(renamed), 32 * renamed.shape[1]):
+        kept = renamed[rows]
+        renamed[rows] = np.where(kept >= 0, place[first[np.maximum(kept, 0)]], -1)
+    return renamed
+
+
+def _without_own(index: IndexArray) -> IndexArray:
+    """Return candidates without the rows themselves, and without repeats."""
+    cleaned = new_array(index.shape, index.dtype)
+    for rows in row_slices(len(index), 64 * index.shape[1]):
+        own = np.arange(rows.start, rows.stop)[:, np.newaxis]
+        cleaned[rows] = without_repeats(np.where(index[rows] == own, -1, index[rows]))
+    return cleaned
 
 
 def without_repeats(index: IndexArray) -> IndexArray:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.blockwise import row_slices
+from nnkgraph.bounded import memory_limit, new_array
 from nnkgraph.compiled import frozen
 from nnkgraph.errors import ParameterError
 from nnkgraph.search import index_dtype
+from nnkgraph.symmetrize._external import Rule, join_external
 from nnkgraph.symmetrize._join import join_pairs
 
 if TYPE_CHECKING:
@@ -26,6 +29,10 @@ RULES = {
     "mutual": "the mean, where both weights are positive",
     "none": "directed: row i holds node i's neighborhood",
 }
+
+
+_BYTES = 36
+"""What a candidate takes while all are in memory: it, its weight, its two edges."""
 
 
 def check_rule(rule: str, *, has_error: bool, method: str) -> None:
@@ -73,21 +80,15 @@ def symmetrize(
     dropped : int
         Pairs with a positive weight in some direction that got no edge.
     """
-    from scipy.sparse import coo_array
-
     n = len(candidates.index)
     if rule == "none":
-        row, column = np.nonzero((found.weights >= min_weight) & (found.weights > 0))
-        target = candidates.index[row, column]
-        matrix = coo_array((found.weights[row, column], (row, target)), (n, n)).tocsr()
-        matrix.sort_indices()
-        return matrix, int((found.weights > 0).sum()) - matrix.nnz
+        return _directed(candidates.index, found.weights, min_weight)
     matrix, dropped = _joined(
         candidates.index,
         found,
         rule,
         min_weight,
-        _heaviest(candidates.index, found.weights, min_degree),
+        min_degree,
         np.ones(n) if own is None else own,
         np.arange(n) if first is None else first,
     )
@@ -99,24 +100,30 @@ def _joined(
     found: Neighborhoods,
     rule: str,
     min_weight: float,
-    heavy: NDArray[np.bool_],
+    min_degree: int,
     own: FloatArray,
     first: IndexArray,
 ) -> tuple[csr_array, int]:
     """Join the two directions of every pair; return the matrix and what was dropped."""
-    from scipy.sparse import csr_array
-
     n = len(index)
     if found.errors is None and rule.startswith("error"):
         raise ParameterError(f"rule {rule!r} needs the errors of the nodes")
     errors = np.zeros(n) if found.errors is None else found.errors
+
+    def heavy(rows: slice) -> NDArray[np.bool_]:
+        return _heaviest(index[rows], found.weights[rows], min_degree)
+
+    if index.size * _BYTES > memory_limit() // 4:
+        how = Rule(list(RULES).index(rule), min_weight, errors, own, first)
+        parts, dropped = join_external(index, found.weights, heavy, how)
+        return _matrix(*parts), dropped
     task = (
         frozen(index),
         frozen(found.weights),
         frozen(errors),
         list(RULES).index(rule),
         min_weight,
-        frozen(heavy),
+        frozen(heavy(slice(None))),
         frozen(own),
         frozen(first),
     )
@@ -127,11 +134,44 @@ def _joined(
     edges = int(start[-1])
     indices, data = np.empty(edges, index_dtype(max(n, edges))), np.empty(edges)
     join_pairs(*task, start[:-1].copy(), True, indices, data)
-    matrix = csr_array((data, indices, start.astype(indices.dtype)), (n, n))
-    matrix.has_canonical_format = True
+    matrix = _matrix(data, indices, start.astype(indices.dtype))
     matrix.has_sorted_indices = False
     matrix.sort_indices()
     return matrix, int(dropped)
+
+
+def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> csr_array:
+    """Return rows that have every column once as a matrix."""
+    from scipy.sparse import csr_array
+
+    n = len(indptr) - 1
+    parts: Any = (data, indices, indptr)
+    matrix = csr_array(parts, (n, n))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _directed(
+    index: IndexArray, weights: FloatArray, min_weight: float
+) -> tuple[csr_array, int]:
+    """Return all neighborhoods as rows, and how many positive weights they lack."""
+    n, m = index.shape
+    start, positive = np.zeros(n + 1, np.int64), 0
+    for rows in row_slices(n, 32 * m):
+        kept = (weights[rows] >= min_weight) & (weights[rows] > 0)
+        start[rows.start + 1 : rows.stop + 1] = kept.sum(axis=1)
+        positive += int((weights[rows] > 0).sum())
+    np.cumsum(start, out=start)
+    edges = int(start[-1])
+    indices = new_array(edges, index_dtype(max(n, edges)))
+    data = new_array(edges, np.float64)
+    for rows in row_slices(n, 32 * m):
+        kept = (weights[rows] >= min_weight) & (weights[rows] > 0)
+        row, target, weight = kept.nonzero()[0], index[rows][kept], weights[rows][kept]
+        order = np.lexsort((target, row))
+        place = slice(start[rows.start], start[rows.stop])
+        indices[place], data[place] = target[order], weight[order]
+    return _matrix(data, indices, start.astype(indices.dtype)), positive - edges
 
 
 def _heaviest(index: IndexArray, weights: FloatArray, count: int) -> NDArray[np.bool_]:

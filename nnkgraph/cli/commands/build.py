@@ -101,6 +101,7 @@ from nnkgraph.cli import options
 @options.workers_opt
 @options.executor_opt
 @options.shard_opt
+@options.memory_opt
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @options.workers_opt
 @options.executor_opt
 @options.shard_opt
+@options.memory_opt
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt
@@ -41,6 +42,7 @@ def command(
     workers: int | str,
     executor: str,
     shard: Shard | None,
+    memory: int | None,
     resume: str | None,
     patience: float,
     seed: int,
@@ -66,6 +68,7 @@ def command(
     from pathlib import Path
 
     from nnkgraph import formats, registry, report
+    from nnkgraph.bounded import limited
     from nnkgraph.checkpoint import remove_checkpoint
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
@@ -90,6 +93,7 @@ def command(
         formats.check_file(
             output, suffixes=[".npz"], no_clobber=no_clobber, inputs=[features]
         )
+    click.get_current_context().with_resource(limited(memory))
     matrix = read_features(
         features,
         format=read_format,
