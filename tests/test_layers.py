@@ -13,6 +13,7 @@ ROOMS = [
     "errors",
     "resources",
     "memory",
+    "scratch",
     "registry",
     "stages",
     "checks",

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import atexit
-import math
 import multiprocessing
 import os
-import platform
 import shutil
 import tempfile
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.executors import Mapped, forget_maps
+from nnkgraph.executors import forget_maps
 from nnkgraph.executors._crew import Crew
+from nnkgraph.executors._files import Files
 from nnkgraph.resources import processes_left
+from nnkgraph.scratch import SHORT, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.executors import Executor, Pool
+    from nnkgraph.executors import Executor, Mapped, Pool
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -38,13 +35,13 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
-_CHUNK = 1 << 20
-_SHORT = "/tmp"  # noqa: S108 - made with a random name
 _LONGEST = 70
 """Bytes of a folder's path: that of a socket in it must stay below 108."""
 
 
 class _ProcessPool:
+    in_place = True
+
     def __init__(
         self, workers: int, start: str, folder: str, patience: float | None
     ) -> None:
@@ -54,40 +51,16 @@ class _ProcessPool:
         if start == "forkserver":
             # Imported once in the server, so that each worker starts at once.
             self._context.set_forkserver_preload(["nnkgraph.qp", "nnkgraph.pairs"])
-        self._folder = folder
-        self._files = 0
+        self._files = Files(folder)
         self._crew = Crew(self._context, workers)
 
     def share(self, array: NDArray[Any], /) -> Mapped:
-        if isinstance(array, np.memmap) and array.flags.c_contiguous:
-            whole = array.base is None or not isinstance(array.base, np.memmap)
-            if whole and array.filename is not None and Path(array.filename).is_file():
-                path = str(Path(array.filename).absolute())
-                return Mapped(path, array.dtype.str, array.offset, array.shape)
-        with self._new_file(array.nbytes) as file:
-            np.ascontiguousarray(array).tofile(file)
-        return Mapped(file.name, array.dtype.str, 0, array.shape)
+        return self._files.share(array)
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
         # Results go to a file and not through a pipe: a worker that dies in the middle
-        # of a long message would leave its reader waiting for ever. Space is reserved,
-        # because a full disk would otherwise be a bus error in a worker.
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        with self._new_file(size) as file:
-            _reserve(file, size)
-        return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
-
-    @contextmanager
-    def _new_file(self, size: int) -> Iterator[BinaryIO]:
-        self._files += 1
-        try:
-            with Path(self._folder, f"{self._files}.bin").open("xb") as file:
-                yield file
-        except OSError as error:
-            raise ResourceError(
-                f"{self._folder}: cannot write {size} bytes for the workers "
-                f"({error.strerror or error}); set TMPDIR to a directory with room"
-            ) from error
+        # of a long message would leave its reader waiting for ever.
+        return self._files.output(shape, dtype)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         return self._crew.submit(function, *args)
@@ -112,17 +85,6 @@ class _ProcessPool:
         self._crew.stop()
 
 
-def _reserve(file: BinaryIO, size: int) -> None:
-    """Take room on the disk, by writing it where the system has no other way."""
-    try:
-        if size:
-            os.posix_fallocate(file.fileno(), 0, size)
-    except AttributeError:  # macOS
-        file.writelines(
-            bytes(min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)
-        )
-
-
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Keep BLAS in processes that start meanwhile to one thread."""
@@ -139,24 +101,14 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def _scratch() -> Iterator[str]:
+def _files() -> Iterator[str]:
     """Make a folder for the workers' files, and remove it in the end."""
-    mine = f"nnkgraph-{platform.node()}-"
-    try:
-        for parent in {tempfile.gettempdir(), _SHORT}:
-            _remove_orphans(Path(parent), mine)
-        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-")
+    with scratch_folder() as folder:
         _keep_sockets_beside(folder)
-    except OSError as error:
-        raise ResourceError(
-            f"no temporary directory can be made ({error.strerror}); set TMPDIR to a "
-            "directory with room"
-        ) from error
-    try:
-        yield folder
-    finally:
-        forget_maps()
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield folder
+        finally:
+            forget_maps()
 
 
 def _keep_sockets_beside(folder: str) -> None:
@@ -168,23 +120,11 @@ def _keep_sockets_beside(folder: str) -> None:
     if config.get("tempdir") is None:
         parent, name = os.path.split(folder)
         if len(os.fsencode(folder)) > _LONGEST:
-            parent = _SHORT
+            parent = SHORT
         with suppress(OSError):  # then Python makes one
             sockets = tempfile.mkdtemp(prefix=f"{name}-", dir=parent)
             config["tempdir"] = sockets
             atexit.register(shutil.rmtree, sockets, ignore_errors=True)
-
-
-def _remove_orphans(parent: Path, prefix: str) -> None:
-    """Remove folders of runs on this machine that were killed."""
-    for folder in parent.glob(f"{prefix}*"):
-        pid = folder.name.removeprefix(prefix).partition("-")[0]
-        if (
-            pid.isdigit()
-            and not Path("/proc", pid).exists()
-            and Path("/proc/1").exists()
-        ):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -192,6 +132,7 @@ class Processes:
     """Worker processes that map their input read-only; the default."""
 
     in_process: ClassVar[bool] = False
+    attached: ClassVar[bool] = False
 
     start: str = "forkserver"
     """How Python starts them: ``forkserver`` or ``spawn``."""
@@ -203,15 +144,23 @@ class Processes:
             )
 
     @contextmanager
-    def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
+    def open(
+        self,
+        workers: int,
+        /,
+        *,
+        patience: float | None = None,
+        beside: str | None = None,
+    ) -> Iterator[Pool]:
         """Start a pool; its workers and files are gone when the context ends."""
+        del beside  # this machine sees all of its files
         left, needed = processes_left(), 3 + 2 * workers
         if left is not None and left < needed:
             raise ResourceError(
                 f"{workers} workers need {needed} processes and threads, and {left} "
                 "may still be started (ulimit -u); use -j 1, or raise the limit"
             )
-        with _scratch() as folder, _one_thread_each():
+        with _files() as folder, _one_thread_each():
             pool = _ProcessPool(workers, self.start, folder, patience)
             try:
                 yield pool

@@ -8,6 +8,7 @@ does not: see :mod:`nnkgraph.search.exact`.
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,8 @@ def fill(
     groups = max(1, min(_GROUPS * pool.workers, n // _SMALLEST))
     edges = [n * g // groups for g in range(groups + 1)]
     waiting = [(a, a + step) for step in range(groups) for a in range(groups - step)]
+    begun = pool.output((groups, groups), np.bool_)
+    begun.open()[:] = False
     running: dict[Future[Any], tuple[int, int]] = {}
     while waiting or running:
         busy = {group for pair in running.values() for group in pair}
@@ -97,7 +100,8 @@ def fill(
             if busy.isdisjoint(pair):
                 a, b = pair
                 spans = (edges[a], edges[a + 1]), (edges[b], edges[b + 1])
-                future = pool.submit(_meet, part, reservoirs, *spans, block)
+                task = begun, pair, part, reservoirs, *spans, block
+                future = pool.submit(_meet_once, *task)
                 running[future] = pair
                 waiting.remove(pair)
                 busy.update(pair)
@@ -105,6 +109,19 @@ def fill(
             future.result()
             a, b = running.pop(future)
             on_share((1 if a == b else 2) / groups**2)
+
+
+def _meet_once(begun: Shared, pair: tuple[int, int], *task: Any) -> None:
+    """Multiply two groups, unless somebody has begun to: then all is lost.
+
+    An engine may do a task again, unasked, when the worker that had it is lost. Its
+    values would be in the reservoirs twice.
+    """
+    marks = begun.open()
+    if marks[pair]:
+        raise BrokenExecutor("a worker was lost")
+    marks[pair] = True
+    _meet(*task)
 
 
 def _meet(

@@ -1,0 +1,85 @@
+"""Temporary files of a run: a folder that ends with it, or is removed by the next."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from nnkgraph.errors import ResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHORT = "/tmp"  # noqa: S108 - names in it are random
+_CHUNK = 1 << 20
+
+
+@contextmanager
+def scratch_folder(parent: str | None = None) -> Iterator[str]:
+    """Make a folder for temporary files, and remove it in the end.
+
+    Parameters
+    ----------
+    parent : str, optional
+        Where to make it; by default where TMPDIR says.
+    """
+    mine = f"nnkgraph-{platform.node()}-"
+    place = parent or tempfile.gettempdir()
+    try:
+        for one in {place, SHORT}:
+            _remove_orphans(Path(one), mine)
+        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-", dir=place)
+    except OSError as error:
+        advice = "name another" if parent else "set TMPDIR to a directory with room"
+        raise ResourceError(
+            f"no temporary directory can be made in {place} ({error.strerror}); "
+            f"{advice}"
+        ) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def new_file(folder: str, name: str, size: int) -> Iterator[BinaryIO]:
+    """Open a new file; one that cannot be written is a lack of room."""
+    try:
+        with Path(folder, name).open("xb") as file:
+            yield file
+    except OSError as error:
+        raise ResourceError(
+            f"{folder}: cannot write {size} bytes for the workers "
+            f"({error.strerror or error}); set TMPDIR to a directory with room"
+        ) from error
+
+
+def reserve(file: BinaryIO, size: int) -> None:
+    """Take room on the disk, by writing it where the system has no other way.
+
+    A full disk would otherwise be a bus error for who writes to the mapped file.
+    """
+    try:
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except AttributeError:  # macOS
+        file.writelines(
+            bytes(min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)
+        )
+
+
+def _remove_orphans(parent: Path, prefix: str) -> None:
+    """Remove folders of runs on this machine that were killed."""
+    for folder in parent.glob(f"{prefix}*"):
+        pid = folder.name.removeprefix(prefix).partition("-")[0]
+        if (
+            pid.isdigit()
+            and not Path("/proc", pid).exists()
+            and Path("/proc/1").exists()
+        ):
+            shutil.rmtree(folder, ignore_errors=True)
