@@ -18,12 +18,7 @@ from nnkgraph.executors import PATIENCE, open_pool
 from nnkgraph.find import find_and_fit, rows_of, wanted_of
 from nnkgraph.grow import check_grow
 from nnkgraph.grow import grow as grown
-from nnkgraph.prepare import (
-    k_warnings,
-    make_plan,
-    warm_up,
-    worker_warnings,
-)
+from nnkgraph.prepare import k_warnings, make_plan, warm_up, worker_warnings
 from nnkgraph.resume import resumed
 from nnkgraph.rounding import check_digits, rounded_graph
 from nnkgraph.stages import Stages
@@ -59,6 +54,7 @@ def build_graph(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    beside: str | None = None,
     stages: Stages | None = None,
 ) -> Graph:
     """Build a graph from features.
@@ -104,6 +100,8 @@ def build_graph(
         on; `nnkgraph.checkpoint.remove_checkpoint` removes it.
     patience : float
         Seconds without a finished block after which workers count as hung; 0: never.
+    beside : str, optional
+        A directory for temporary files that workers on other machines have to see.
     stages : Stages, optional
         Hears how far the work is and keeps the durations.
 
@@ -136,11 +134,12 @@ def build_graph(
         raise ParameterError("max_k is of use with grow only")
     rows = rows_of(features, plan, scale, duplicates, stages)
     seconds = affordable_seconds(features, rows.x, plan, scale, workers, executor)
+    limits = {"seconds": seconds, "patience": patience}
     with (
         resumed(
             resume, features, plan, scale=scale, duplicates=duplicates, seed=seed
         ) as checkpoint,
-        open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
+        open_pool(executor, workers, **limits, beside=beside) as pool,
     ):
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)

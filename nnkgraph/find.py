@@ -50,6 +50,7 @@ def find_candidates(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    beside: str | None = None,
     stages: Stages | None = None,
 ) -> Candidates:
     """Find the candidates of every row; the parameters are those of ``build_graph``.
@@ -71,11 +72,12 @@ def find_candidates(
     )
     rows = rows_of(features, plan, scale, duplicates, stages)
     seconds = affordable_seconds(features, rows.x, plan, scale, workers, executor)
+    limits = {"seconds": seconds, "patience": patience}
     with (
         resumed(
             resume, features, plan, scale=scale, duplicates=duplicates, seed=seed
         ) as checkpoint,
-        open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
+        open_pool(executor, workers, **limits, beside=beside) as pool,
     ):
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)

@@ -31,7 +31,6 @@ WAITING = {
     "b11": "--config is not there yet",
     "b12": _SHARDS,
     "b13": _SHARDS,
-    "d18": "the dask executor is not there yet",
     "f4": _SHARDS,
     "f5": _SHARDS,
     "f6": _SHARDS,

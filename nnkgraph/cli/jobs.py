@@ -15,7 +15,7 @@ from nnkgraph.budget import check_budget, check_output_room, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
 from nnkgraph.cli import say
-from nnkgraph.cli.files import read_features, split_format
+from nnkgraph.cli.files import folder_of, read_features, split_format
 from nnkgraph.cli.progress import Progress
 from nnkgraph.cli.summary import say_result
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
@@ -161,6 +161,7 @@ def _build_one(
             _say_plan(files, matrix, settings)
             return
         check_output_room(files.output, n, min(settings["k"] or DEFAULT_K, n))
+        settings = {**settings, "beside": folder_of(files.output)}
         graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
         with stages("write"):
             formats.write_graph(files.output, graph, format=write_format)

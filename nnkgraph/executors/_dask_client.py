@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import ssl
@@ -21,24 +22,26 @@ if TYPE_CHECKING:
 
 _NOISY = {"distributed", "tornado", "asyncio"}
 _MUTE = logging.CRITICAL + 10
-_CLOSING = 5.0
-"""Seconds that closing may take."""
+_SCHEMES = {"tcp", "tls", "ucx", "ws", "wss"}
+_CLOSING, _IN_HASTE = 10.0, 1.0
+"""Seconds that closing may take. Workers of our own end with this process anyway."""
 
 _LARGEST = 1 << 20
 """Bytes of a scheduler file; they have a few hundred."""
 
 
-def distributed() -> Any:
-    """Import dask.distributed."""
+def check_installed() -> None:
+    """Refuse to go on without the packages, before any work is done."""
+    if not all(map(importlib.util.find_spec, ("cryptography", "distributed"))):
+        raise ResourceError(
+            "executor 'dask' needs a package more: pip install 'nnkgraph[dask]'"
+        )
+
+
+def _distributed() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            import cryptography  # noqa: F401
-            import distributed
-        except ImportError as error:
-            raise ResourceError(
-                "the dask executor needs dask: pip install 'nnkgraph[dask]'"
-            ) from error
+        import distributed
     return distributed
 
 
@@ -73,7 +76,7 @@ def scheduler_address(path: str) -> str:
     except ValueError as error:
         raise InputError(f"{path}: is no scheduler file, because no JSON") from error
     address = content.get("address") if isinstance(content, dict) else None
-    if not isinstance(address, str) or not address:
+    if not isinstance(address, str) or address.partition("://")[0] not in _SCHEMES:
         raise InputError(f"{path}: is no scheduler file: it has no address")
     return address
 
@@ -82,7 +85,7 @@ def security(ca_file: str, cert: str, key: str) -> Any:
     """Return what dask needs for encrypted connections, None for its own defaults."""
     if not (ca_file or cert or key):
         return None
-    return distributed().Security(
+    return _distributed().Security(
         require_encryption=True,
         tls_ca_file=ca_file or None,
         tls_client_cert=cert or None,
@@ -93,7 +96,7 @@ def security(ca_file: str, cert: str, key: str) -> Any:
 @contextmanager
 def attached(address: str, keys: Any, timeout: float) -> Iterator[Any]:
     """Connect to a scheduler."""
-    dask = distributed()
+    dask = _distributed()
     try:
         client = _connected(dask, address, keys, timeout)
     except (ssl.SSLError, FileNotFoundError, PermissionError) as error:
@@ -118,23 +121,11 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
             f"dask with {workers} workers needs about {needed} processes and threads, "
             f"and {left} may still be started (ulimit -u); use fewer workers (-j)"
         )
-    dask = distributed()
+    dask = _distributed()
     with scratch_folder() as folder:
         try:
             with deaf(), hidden_main():
-                # Whoever reaches a scheduler can run anything: without keys that
-                # would be every user of this machine. Mapped files count as memory
-                # where dask limits it.
-                cluster = dask.LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    security=dask.Security.temporary(),
-                    dashboard_address=None,
-                    memory_limit=0,
-                    silence_logs=_MUTE,
-                    local_directory=folder,
-                )
+                cluster = _cluster(dask, workers, folder)
         except (OSError, RuntimeError) as error:
             raise ResourceError(
                 f"dask's workers cannot start ({error}); use -j 1, or raise the limit "
@@ -144,6 +135,25 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
             client = _connected(dask, cluster, cluster.security, timeout)
             with _closing(client):
                 yield client
+
+
+def _cluster(dask: Any, workers: int, folder: str) -> Any:
+    from dask.config import set as configured
+
+    with configured({"temporary-directory": folder}):
+        return dask.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            # Whoever reaches a scheduler can run anything: without keys that would be
+            # every user of this machine.
+            security=dask.Security.temporary(),
+            dashboard_address=None,
+            # There is a page all the same: not where others may have theirs.
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            memory_limit=0,  # mapped files would count
+            silence_logs=_MUTE,
+        )
 
 
 def wait_for_workers(client: Any, wanted: int, timeout: float) -> None:
@@ -167,8 +177,11 @@ def _connected(dask: Any, target: Any, keys: Any, timeout: float) -> Any:
 
 @contextmanager
 def _closing(thing: Any) -> Iterator[None]:
+    """Close a client or cluster in the end; quickly, if that is a bad one."""
+    timeout = _IN_HASTE
     try:
         yield
+        timeout = _CLOSING
     finally:
         with suppress(TimeoutError, OSError):  # its other end may be gone
-            thing.close(timeout=_CLOSING)
+            thing.close(timeout=timeout)

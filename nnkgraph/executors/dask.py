@@ -43,8 +43,11 @@ class Dask:
     """Files for encrypted connections."""
 
     def __post_init__(self) -> None:
+        dask_client.check_installed()
         if self.scheduler_file and self.address:
             raise ParameterError("dask: give scheduler_file or address, not both")
+        if self.scheduler_file:
+            dask_client.scheduler_address(self.scheduler_file)  # found before any work
         if not (self.workers >= 1 and self.timeout > 0):
             raise ParameterError("dask: workers and timeout must be above 0")
         tls = self.tls_ca_file or self.tls_cert or self.tls_key
@@ -53,6 +56,8 @@ class Dask:
                 "dask: tls files and workers are for a scheduler that runs: give its "
                 "scheduler_file or address"
             )
+        if tls and not (self.tls_ca_file and self.tls_cert):
+            raise ParameterError("dask: give both tls_ca_file and tls_cert")
 
     @property
     def attached(self) -> bool:
@@ -69,7 +74,6 @@ class Dask:
         beside: str | None = None,
     ) -> Iterator[Pool]:
         """Find workers, or start some; what was started ends with the context."""
-        dask_client.distributed()
         with dask_client.silent(), ExitStack() as stack:
             wanted = self.workers if self.attached else workers
             client = stack.enter_context(self._client(workers))

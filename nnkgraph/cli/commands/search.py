@@ -58,7 +58,7 @@ def command(
 
     from nnkgraph import formats, registry, report
     from nnkgraph.checkpoint import remove_checkpoint
-    from nnkgraph.cli.files import read_features, split_format
+    from nnkgraph.cli.files import folder_of, read_features, split_format
     from nnkgraph.cli.progress import Progress
     from nnkgraph.find import find_candidates
 
@@ -92,6 +92,7 @@ def command(
         executor=executor,
         resume=resume,
         patience=patience,
+        beside=folder_of(output),
         stages=Progress(),
     )
     settings = {
