@@ -107,7 +107,7 @@ def cluster(case):
 def call(case: Case, target, spec, *more):
     rows = case.here / "x.npy"
     options = ("-k", 4, "-q", "--kernel", "own:kernel", "--executor", spec, *more)
-    return case.run("build", rows, "-o", case.here / target, *options)
+    return case.run("build", rows, "-o", case.here / target, *options, timeout=200)
 
 
 def test_d18_lost_workers_and_a_lost_scheduler(case, cluster):

@@ -48,6 +48,7 @@ def _distributed() -> Any:
 @contextmanager
 def silent() -> Iterator[None]:
     """Keep dask from telling stderr what is told by one error, or need not be told."""
+    _distributed()  # which makes its loggers
     known = [
         logger
         for name, logger in logging.root.manager.loggerDict.items()
