@@ -67,11 +67,15 @@ def run(
     while waiting or running:
         try:
             while waiting and len(running) < 2 * pool.workers:
-                task = (function, arguments, outputs, first, *waiting[-1])
+                places = outputs if pool.in_place else None
+                task = (function, arguments, places, first, *waiting[-1])
                 future = pool.submit(_compute, *task)
                 running[future] = waiting.pop()
             for future in next_done(pool, running):
-                start, stop = _finished(future, *running[future])
+                start, stop = running[future]
+                results = _result(future, start, stop)
+                if results is not None:
+                    _put(outputs, results, first, start, stop)
                 del running[future]
                 if kept:
                     kept.keep(outputs, first, start, stop)
@@ -91,14 +95,13 @@ def run(
             pool.revive()
 
 
-def _finished(future: Future[Any], start: int, stop: int) -> tuple[int, int]:
-    """Return the rows of a block that is done; an error says which rows it was in."""
+def _result(future: Future[Any], start: int, stop: int) -> Any:
+    """Return what a block returned; an error says which rows it was in."""
     try:
-        future.result()
+        return future.result()
     except Exception as error:
         error.add_note(f"in rows {start} to {stop - 1}")
         raise
-    return start, stop
 
 
 def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
@@ -167,13 +170,29 @@ def _cut(first: int, rows: int, block: int, workers: int) -> list[tuple[int, int
 def _compute(
     function: Callable[..., tuple[NDArray[Any] | None, ...]],
     arguments: Any,
+    outputs: tuple[Shared | None, ...] | None,
+    first: int,
+    start: int,
+    stop: int,
+) -> tuple[NDArray[Any] | None, ...] | None:
+    """Compute one block where it is sent to, and put its rows where they belong.
+
+    They are returned where there is no place that this worker could put them.
+    """
+    results = function(arguments, start, stop)
+    if outputs is None:
+        return results
+    _put(outputs, results, first, start, stop)
+    return None
+
+
+def _put(
     outputs: tuple[Shared | None, ...],
+    results: tuple[NDArray[Any] | None, ...],
     first: int,
     start: int,
     stop: int,
 ) -> None:
-    """Compute one block where it is sent to, and put its rows where they belong."""
-    results = function(arguments, start, stop)
     for output, result in zip(outputs, results, strict=True):
         if output is not None:
             output.open()[start - first : stop - first] = result

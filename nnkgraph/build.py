@@ -58,6 +58,7 @@ def build_graph(
     resume: str | Path | None = None,
     patience: float = PATIENCE,
     memory: int | None = None,  # noqa: ARG001 - a limit around it all
+    beside: str | None = None,
     stages: Stages | None = None,
 ) -> Graph:
     """Build a graph from features.
@@ -105,6 +106,8 @@ def build_graph(
         Seconds without a finished block after which workers count as hung; 0: never.
     memory : int, optional
         Bytes that may be used: beyond, files are. By default what there is.
+    beside : str, optional
+        A directory for temporary files that workers on other machines have to see.
     stages : Stages, optional
         Hears how far the work is and keeps the durations.
 
@@ -146,6 +149,7 @@ def build_graph(
         executor=executor,
         resume=resume,
         patience=patience,
+        beside=beside,
     ) as run:
         candidates, fitted, found = solve_all(run, stages)
         growth = None

@@ -72,6 +72,7 @@ def find_candidates(
     resume: str | Path | None = None,
     patience: float = PATIENCE,
     memory: int | None = None,  # noqa: ARG001 - a limit around it all
+    beside: str | None = None,
     stages: Stages | None = None,
 ) -> Candidates:
     """Find the candidates of every row; the parameters are those of ``build_graph``.
@@ -102,6 +103,7 @@ def find_candidates(
         executor=executor,
         resume=resume,
         patience=patience,
+        beside=beside,
     ) as run:
         found = find(run, stages)
     return replace(candidates_with_copies(found, run.rows), notes=notes_of(run, found))
@@ -126,6 +128,7 @@ def started(
     executor: str,
     resume: str | Path | None,
     patience: float,
+    beside: str | None = None,
     shard: Shard | None = None,
 ) -> Iterator[Run]:
     """Prepare rows, open the checkpoint and have workers ready."""
@@ -141,9 +144,10 @@ def started(
     facts = {}
     if resume is not None or shard is not None:
         facts = facts_of(features, plan, scale, duplicates, seed)
+    limits = {"seconds": seconds, "patience": patience}
     with (
         resumed(resume, facts, shard) as checkpoint,
-        open_pool(executor, workers, seconds=seconds, patience=patience) as pool,
+        open_pool(executor, workers, **limits, beside=beside) as pool,
     ):
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)

@@ -20,17 +20,25 @@ _CHUNK = 1 << 20
 
 
 @contextmanager
-def scratch_folder() -> Iterator[str]:
-    """Make a folder for temporary files, and remove it in the end."""
+def scratch_folder(parent: str | None = None) -> Iterator[str]:
+    """Make a folder for temporary files, and remove it in the end.
+
+    Parameters
+    ----------
+    parent : str, optional
+        Where to make it; by default where TMPDIR says.
+    """
     mine = f"nnkgraph-{platform.node()}-"
+    place = parent or tempfile.gettempdir()
     try:
-        for parent in {tempfile.gettempdir(), SHORT}:
-            _remove_orphans(Path(parent), mine)
-        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-")
+        for one in {place, SHORT}:
+            _remove_orphans(Path(one), mine)
+        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-", dir=place)
     except OSError as error:
+        advice = "name another" if parent else "set TMPDIR to a directory with room"
         raise ResourceError(
-            f"no temporary directory can be made ({error.strerror}); set TMPDIR to a "
-            "directory with room"
+            f"no temporary directory can be made in {place} ({error.strerror}); "
+            f"{advice}"
         ) from error
     try:
         yield folder

@@ -30,7 +30,6 @@ _SHARDS = "shards and merge are not there yet"
 WAITING = {
     "b12": _SHARDS,
     "b13": _SHARDS,
-    "d18": "the dask executor is not there yet",
     "f4": _SHARDS,
     "f5": _SHARDS,
     "f6": _SHARDS,

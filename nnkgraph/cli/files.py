@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nnkgraph import formats
@@ -29,6 +30,11 @@ def split_format(
     if needed and all(formats.is_known(one, "read_features") for one in inputs):
         return None, given
     return given, None
+
+
+def folder_of(output: str) -> str | None:
+    """Return the directory that a file is written to; a stream has none."""
+    return None if formats.is_stream(output) else str(Path(output).absolute().parent)
 
 
 def read_features(

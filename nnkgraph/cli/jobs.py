@@ -13,7 +13,7 @@ from nnkgraph.budget import check_budget, estimate
 from nnkgraph.build import build_graph
 from nnkgraph.checkpoint import remove_checkpoint
 from nnkgraph.cli import say, targets
-from nnkgraph.cli.files import read_features
+from nnkgraph.cli.files import folder_of, read_features
 from nnkgraph.cli.names import check_resume, names_of
 from nnkgraph.cli.outcome import (
     check_quality,
@@ -123,6 +123,7 @@ def _build_one(
             _say_plan(files, matrix, settings, target)
             return
         target.check_room(n, min(settings["k"] or DEFAULT_K, n))
+        settings["beside"] = folder_of(files.output)
         if isinstance(target, targets.ShardFile):
             known = _build_shard(files, matrix, target.shard, settings, stages)
         else:

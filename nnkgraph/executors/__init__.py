@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from nnkgraph import pages, registry
-from nnkgraph.errors import ParameterError
+from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.resources import granted_cpus
 
 if TYPE_CHECKING:
@@ -25,9 +26,15 @@ def _map(mapped: Mapped) -> NDArray[Any]:
     if 0 in mapped.shape:  # nothing cannot be mapped
         return np.empty(mapped.shape, mapped.dtype)
     mode: Any = "r+" if mapped.writable else "r"
-    array: NDArray[Any] = np.memmap(
-        mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
-    )
+    try:
+        array: NDArray[Any] = np.memmap(
+            mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
+        )
+    except FileNotFoundError as error:
+        raise ResourceError(
+            f"{mapped.path}: is not there on {platform.node()}; it may have been "
+            "removed, or be on a disk that this machine does not see"
+        ) from error
     pages.watch(array)
     return array
 
@@ -84,12 +91,17 @@ class Pool(Protocol):
         """Seconds without a finished block after which a worker hangs; None: never."""
         ...
 
+    @property
+    def in_place(self) -> bool:
+        """Whether workers write their rows into outputs; else they return them."""
+        ...
+
     def share(self, array: NDArray[Any], /) -> Shared:
         """Return a handle under which every worker can open the array."""
         ...
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Shared:
-        """Return a new array that every worker can write its rows into."""
+        """Return a new array for the rows of every worker's results."""
         ...
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
@@ -111,10 +123,23 @@ class Executor(Protocol):
     in_process: ClassVar[bool]
     """Whether its workers share this process, and so cost nothing to start."""
 
+    @property
+    def attached(self) -> bool:
+        """Whether its workers are there already, whatever their number."""
+        ...
+
     def open(
-        self, workers: int, /, *, patience: float | None = None
+        self,
+        workers: int,
+        /,
+        *,
+        patience: float | None = None,
+        beside: str | None = None,
     ) -> AbstractContextManager[Pool]:
-        """Start workers; they and their temporary files end with the context."""
+        """Start workers; they and their temporary files end with the context.
+
+        ``beside`` is a directory that other machines are likely to see as well.
+        """
         ...
 
 
@@ -135,6 +160,7 @@ def open_pool(
     *,
     seconds: float,
     patience: float = PATIENCE,
+    beside: str | None = None,
 ) -> AbstractContextManager[Pool]:
     """Open the pool that suits a job.
 
@@ -149,14 +175,16 @@ def open_pool(
     patience : float
         Seconds without a finished block after which worker processes count as hung;
         0 waits for ever.
+    beside : str, optional
+        A directory for temporary files that workers on other machines have to see.
     """
     count, in_process = pool_size(spec, workers, seconds=seconds)
     executor: Executor = registry.create("executors", spec)
-    if count == 1:
+    if count == 1 and not executor.attached:
         executor = registry.create("executors", "serial")
     elif in_process and not executor.in_process:
         executor = registry.create("executors", "threads")
-    return executor.open(count, patience=patience or None)
+    return executor.open(count, patience=patience or None, beside=beside)
 
 
 def pool_size(spec: str, workers: int | str, *, seconds: float) -> tuple[int, bool]:
@@ -166,5 +194,7 @@ def pool_size(spec: str, workers: int | str, *, seconds: float) -> tuple[int, bo
     if count < 1:
         raise ParameterError(f"workers must be at least 1, not {count}")
     count = min(count, _MOST_PER_CPU * granted_cpus())
+    if executor.attached:
+        return count, False
     small = workers == "auto" and seconds < _SMALL_SECONDS
     return count, executor.in_process or count == 1 or small

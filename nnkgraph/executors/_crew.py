@@ -56,7 +56,7 @@ class _Worker:
         own, theirs = context.Pipe()
         self.pipe: Connection[Any, Any] = own
         self.tasks: deque[Future[Any]] = deque()
-        with theirs, _hidden_main(), _deaf():
+        with theirs, hidden_main(), deaf():
             process: Any = context.Process  # type: ignore[attr-defined]
             self.process = process(target=_work, args=(theirs, room), daemon=True)
             self.process.start()
@@ -192,7 +192,7 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def deaf() -> Iterator[None]:
     """Keep signals meant for the parent from the processes that start meanwhile.
 
     A terminal sends Ctrl-C to all of them; the parent ends them in good order.
@@ -207,7 +207,7 @@ def _deaf() -> Iterator[None]:
 
 
 @contextmanager
-def _hidden_main() -> Iterator[None]:
+def hidden_main() -> Iterator[None]:
     """Keep new processes from running the caller's script again.
 
     Python does that so that functions of the script can be sent to workers; ours are

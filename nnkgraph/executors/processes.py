@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import math
 import multiprocessing
 import os
 import shutil
@@ -11,26 +10,23 @@ import tempfile
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.bounded import shared_with
 from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.executors import Mapped, forget_maps
+from nnkgraph.executors import forget_maps
 from nnkgraph.executors._crew import Crew
+from nnkgraph.executors._files import Files
 from nnkgraph.resources import processes_left
-from nnkgraph.scratch import SHORT, new_file, reserve, scratch_folder
+from nnkgraph.scratch import SHORT, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
-    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
-    from nnkgraph.executors import Executor, Pool
+    from nnkgraph.executors import Executor, Mapped, Pool
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -45,6 +41,8 @@ _LONGEST = 70
 
 
 class _ProcessPool:
+    in_place = True
+
     def __init__(
         self,
         workers: int,
@@ -59,33 +57,17 @@ class _ProcessPool:
         if start == "forkserver":
             # Imported once in the server, so that each worker starts at once.
             self._context.set_forkserver_preload(["nnkgraph.qp", "nnkgraph.pairs"])
-        self._folder = folder
-        self._files = 0
+        self._files = Files(folder)
         self._room = room
         self._crew = Crew(self._context, workers, room)
 
     def share(self, array: NDArray[Any], /) -> Mapped:
-        if isinstance(array, np.memmap) and array.flags.c_contiguous:
-            whole = array.base is None or not isinstance(array.base, np.memmap)
-            if whole and array.filename is not None and Path(array.filename).is_file():
-                path = str(Path(array.filename).absolute())
-                return Mapped(path, array.dtype.str, array.offset, array.shape)
-        with self._new_file(array.nbytes) as file:
-            np.ascontiguousarray(array).tofile(file)
-        return Mapped(file.name, array.dtype.str, 0, array.shape)
+        return self._files.share(array)
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
         # Results go to a file and not through a pipe: a worker that dies in the middle
-        # of a long message would leave its reader waiting for ever. Space is reserved,
-        # because a full disk would otherwise be a bus error in a worker.
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        with self._new_file(size) as file:
-            reserve(file, size)
-        return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
-
-    def _new_file(self, size: int) -> AbstractContextManager[BinaryIO]:
-        self._files += 1
-        return new_file(self._folder, f"{self._files}.bin", size)
+        # of a long message would leave its reader waiting for ever.
+        return self._files.output(shape, dtype)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         return self._crew.submit(function, *args)
@@ -157,6 +139,7 @@ class Processes:
     """Worker processes that map their input read-only; the default."""
 
     in_process: ClassVar[bool] = False
+    attached: ClassVar[bool] = False
 
     start: str = "forkserver"
     """How Python starts them: ``forkserver`` or ``spawn``."""
@@ -168,8 +151,16 @@ class Processes:
             )
 
     @contextmanager
-    def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
+    def open(
+        self,
+        workers: int,
+        /,
+        *,
+        patience: float | None = None,
+        beside: str | None = None,
+    ) -> Iterator[Pool]:
         """Start a pool; its workers and files are gone when the context ends."""
+        del beside  # this machine sees all of its files
         left, needed = processes_left(), 3 + 2 * workers
         if left is not None and left < needed:
             raise ResourceError(

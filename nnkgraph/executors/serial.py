@@ -23,6 +23,7 @@ class _SerialPool:
     threads: int
     workers: int = 1
     patience: None = None
+    in_place: bool = True
 
     def share(self, array: NDArray[Any], /) -> Here:
         return Here(array)
@@ -47,13 +48,21 @@ class Serial:
     """Everything in this process: starts nothing, easy to debug."""
 
     in_process: ClassVar[bool] = True
+    attached: ClassVar[bool] = False
 
     @contextmanager
-    def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
+    def open(
+        self,
+        workers: int,
+        /,
+        *,
+        patience: float | None = None,
+        beside: str | None = None,
+    ) -> Iterator[Pool]:
         """Open a pool of one; ``workers`` limits the threads of matrix products."""
         from threadpoolctl import threadpool_limits
 
-        del patience  # what hangs in this process cannot be ended
+        del patience, beside  # what hangs in this process cannot be ended
         with threadpool_limits(limits=workers, user_api="blas"):
             yield _SerialPool(workers)
 

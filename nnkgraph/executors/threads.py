@@ -24,6 +24,7 @@ class _ThreadPool:
     executor: ThreadPoolExecutor
     workers: int
     patience: None = None
+    in_place: bool = True
 
     @property
     def threads(self) -> int:
@@ -52,13 +53,21 @@ class Threads:
     # Compiled code and matrix products let other threads run, so threads keep all
     # processors busy; processes have the advantage once Python itself has more to do.
     in_process: ClassVar[bool] = True
+    attached: ClassVar[bool] = False
 
     @contextmanager
-    def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
+    def open(
+        self,
+        workers: int,
+        /,
+        *,
+        patience: float | None = None,
+        beside: str | None = None,
+    ) -> Iterator[Pool]:
         """Start threads; matrix products use one thread each."""
         from threadpoolctl import threadpool_limits
 
-        del patience  # what hangs in this process cannot be ended
+        del patience, beside  # what hangs in this process cannot be ended
         with threadpool_limits(limits=1, user_api="blas"):
             executor = ThreadPoolExecutor(workers)
             try:

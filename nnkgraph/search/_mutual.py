@@ -8,6 +8,7 @@ does not: see :mod:`nnkgraph.search.exact`.
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,8 @@ def fill(
     groups = max(1, min(max(_GROUPS * pool.workers, least), n // _SMALLEST))
     edges = [n * g // groups for g in range(groups + 1)]
     waiting = [(a, a + step) for step in range(groups) for a in range(groups - step)]
+    begun = pool.output((groups, groups), np.bool_)
+    begun.open()[:] = False
     running: dict[Future[Any], tuple[int, int]] = {}
     while waiting or running:
         busy = {group for pair in running.values() for group in pair}
@@ -99,7 +102,8 @@ def fill(
             if busy.isdisjoint(pair):
                 a, b = pair
                 spans = (edges[a], edges[a + 1]), (edges[b], edges[b + 1])
-                future = pool.submit(_meet, part, reservoirs, *spans, block)
+                task = begun, pair, part, reservoirs, *spans, block
+                future = pool.submit(_meet_once, *task)
                 running[future] = pair
                 waiting.remove(pair)
                 busy.update(pair)
@@ -113,6 +117,19 @@ def _least_groups(part: Part, reservoirs: Reservoirs, share: int) -> int:
     """Return in how many groups two of them take a half of a worker's memory."""
     parts = (part.data, reservoirs.value, reservoirs.index)
     return -(-4 * sum(one.open().nbytes for one in parts) // share)
+
+
+def _meet_once(begun: Shared, pair: tuple[int, int], *task: Any) -> None:
+    """Multiply two groups, unless somebody has begun to: then all is lost.
+
+    An engine may do a task again, unasked, when the worker that had it is lost. Its
+    values would be in the reservoirs twice.
+    """
+    marks = begun.open()
+    if marks[pair]:
+        raise BrokenExecutor("a worker was lost")
+    marks[pair] = True
+    _meet(*task)
 
 
 def _meet(

@@ -46,8 +46,9 @@ class Exact:
         """Multiply pairs of groups of rows on the pool, then decide block by block."""
         n, k, pool = len(wanted.x), wanted.k, wanted.pool
         part = prepare(wanted, pool)
-        if wanted.checkpoint or wanted.span is not None:
-            # Reservoirs belong to all rows at once, and so cannot be kept by blocks.
+        if wanted.checkpoint or wanted.span is not None or not pool.in_place:
+            # Reservoirs belong to all rows at once, and so cannot be kept by blocks;
+            # and they are filled where they are.
             return _run(wanted, _search_block, part, wanted.asking, wanted.on_rows)
         progress = _Progress(n, wanted.on_rows)
         function: Any = _settle_block

@@ -42,6 +42,7 @@ def search_shard(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    beside: str | None = None,
     stages: Stages | None = None,
 ) -> Part:
     """Find the candidates of a part of the rows: `find_candidates` for a shard."""
@@ -66,6 +67,7 @@ def search_shard(
         executor=executor,
         resume=resume,
         patience=patience,
+        beside=beside,
         shard=shard,
         **settings,
     ) as run:
@@ -91,6 +93,7 @@ def build_shard(
     executor: str = "processes",
     resume: str | Path | None = None,
     patience: float = PATIENCE,
+    beside: str | None = None,
     stages: Stages | None = None,
     **chosen: Any,
 ) -> tuple[Part, dict[str, Any]]:
@@ -125,6 +128,7 @@ def build_shard(
         executor=executor,
         resume=resume,
         patience=patience,
+        beside=beside,
         shard=shard,
     ) as run:
         candidates, fitted, found = solve_all(run, stages)

@@ -114,6 +114,7 @@ def command(
         "executor": executor,
         "resume": resume,
         "patience": patience,
+        "beside": folder_of(output),
         "stages": Progress(),
     }
     if shard is None:
