@@ -15,10 +15,12 @@ from nnkgraph.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.data import Candidates
 from nnkgraph.describe import description
 from nnkgraph.resume import found_once
+from nnkgraph.shards.merge import merge_candidates, merge_graph, read_parts
+from nnkgraph.stages import Stages
 
 ROLES = (
     *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),
-    *("kept search", "kept block", "kept facts"),
+    *("kept search", "kept block", "kept facts", "shard"),
 )
 _OUTPUTS = ("out.npz", "out.graphml", "out.mtx", "out.tsv", "out.csv", "out.edgelist")
 _OUTPUTS += ("out.gexf", "out.parquet", "out.pyg.npz", "out.mat")
@@ -41,7 +43,7 @@ def read(role: str, path: Path, chance: Random) -> Any:
         return _graph(path, chance)
     if role == "sidecar":
         return _graph(path.with_name(path.name.removesuffix(".nnk.npz")), chance)
-    return _kept(role, path)
+    return _merged(path) if role == "shard" else _kept(role, path)
 
 
 def _item(spec: str, chance: Random) -> str:
@@ -81,6 +83,16 @@ def _kept(role: str, path: Path) -> Any:
     if not (found.index.min() >= -1 and found.index.max() < NODES):
         raise AssertionError("candidates that do not exist were taken")
     return found
+
+
+def _merged(path: Path) -> Any:
+    """Put a shard together with the one beside it."""
+    found = read_parts(sorted(path.parent.glob(f"{path.name.partition('-')[0]}-?.npz")))
+    if found[0].kind == "graph":
+        graph = merge_graph(found, Stages())
+        formats.write_graph(path.parent / "out.graphml", graph)
+        return graph
+    return merge_candidates(found, Stages())
 
 
 def _searched() -> Candidates:

@@ -11,6 +11,7 @@ from nnkgraph import formats, registry
 from nnkgraph.budget import check_output_room
 from nnkgraph.cli import say
 from nnkgraph.cli.files import split_format
+from nnkgraph.cli.names import check_shard_file
 from nnkgraph.errors import ParameterError
 from nnkgraph.into import Place, check_distances, find_place
 from nnkgraph.prepare import create_kernel
@@ -60,12 +61,13 @@ class ShardFile:
 
     path: str
     shard: Shard
+    format: str | None
     no_clobber: bool
 
     def check(self, inputs: Sequence[str]) -> None:
         """Check the name."""
-        formats.check_file(
-            self.path, suffixes=[".npz"], no_clobber=self.no_clobber, inputs=inputs
+        check_shard_file(
+            self.path, self.format, no_clobber=self.no_clobber, inputs=inputs
         )
 
     def check_rows(self, features: Features) -> None:
@@ -131,12 +133,7 @@ class Goal:
     ) -> tuple[str | None, str | None]:
         """Return what --format says about the input and about the output."""
         if not self.into:
-            read, write = split_format(given, features, self.path)
-            if self.shard and write not in {None, "npz"}:
-                raise ParameterError(
-                    "a shard is an npz file: --format is for merge then"
-                )
-            return read, write
+            return split_format(given, features, self.path)
         read, comma, _ = (given or "").partition(",")
         if comma:
             raise ParameterError("--format: --into has one format; name the input's")
@@ -153,7 +150,7 @@ class Goal:
         if self.into:
             return CellFile(path, self.key, features, no_clobber)
         if self.shard:
-            return ShardFile(path, self.shard, no_clobber)
+            return ShardFile(path, self.shard, format, no_clobber)
         return GraphFile(path, format, no_clobber)
 
 

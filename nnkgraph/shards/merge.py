@@ -177,6 +177,9 @@ def merge_graph(found: list[Part], stages: Stages) -> Graph:
     _check_settings(settings, part)
     with stages("read", len(found), "shards") as on_shard:
         whole = _collected(found, on_shard)
+    ids = tuple(whole["ids"]) if "ids" in whole else None
+    if ids is not None and len(set(ids)) != len(ids):
+        raise InputError(f"{part.name}: two nodes have the same id")
     if "sigma" in whole:
         settings["sigma"] = mean_bandwidth(whole["sigma"])
     index = whole["index"]
@@ -193,7 +196,7 @@ def merge_graph(found: list[Part], stages: Stages) -> Graph:
             "dtype": str(part.said.get("dtype", "")),
             "sha256": part.common["sha256"],
         },
-        tuple(whole["ids"]) if "ids" in whole else None,
+        ids,
         facts={"shards": len(found)},
         tips=str(part.said.get("tips", "")),
         warnings=_texts(part, "warnings"),
