@@ -17,8 +17,10 @@ from nnkgraph.executors import pool_size
 from nnkgraph.memory import available_memory, in_words, taken_memory
 from nnkgraph.prepare import estimated_seconds
 from nnkgraph.search import is_by_rows
+from nnkgraph.search._part import width_of
 from nnkgraph.search.auto import Auto, choose
 from nnkgraph.search.exact import MULTIPLIED
+from nnkgraph.search.sharded import Sharded
 
 if TYPE_CHECKING:
     from nnkgraph.data import Features
@@ -68,10 +70,17 @@ def estimate(
         memory += rows
     lists = listed * width * (4 + 8 + 8)
     memory += lists + 16 * listed * width + _search_memory(plan, n, d, width, span)
+    answers = 0
+    if isinstance(plan.search, Sharded):
+        parts = plan.search.parts_of(n)
+        tasks = 1 if span is not None else min(count, parts)
+        memory += tasks * (_DESCENT + n // parts * (16 * d + 50 * width))
+        answers = tasks * n * 12 * width_of(width, parts)
+        memory += answers
     if not plan.method.local:
         memory += 8 * lists
     copied = 0 if isinstance(x, np.memmap) and scale == "none" else rows
-    scratch = 0 if in_process else lists + copied + listed * width * 16
+    scratch = 0 if in_process else lists + copied + listed * width * 16 + answers
     return Budget(memory, scratch, listed * width * _MOST)
 
 
