@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Wanted
 
+_ROWS = 4096
+"""Rows that are converted at once."""
+
 _METRICS = {"squared-distance": "euclidean", "l1-distance": "manhattan"}
 
 
@@ -49,8 +52,11 @@ class Frame:
         return cls(center, 2.0 ** -scale_exponent(x, center))
 
     def __call__(self, rows: FloatArray) -> FloatArray:
-        """Return some rows in it."""
-        seen: FloatArray = ((rows - self.center) * self.scale).astype(np.float32)
+        """Return some rows in it, with little besides them in memory."""
+        seen = np.empty(rows.shape, np.float32)
+        for start in range(0, len(rows), _ROWS):
+            some = slice(start, start + _ROWS)
+            seen[some] = (rows[some] - self.center) * self.scale
         return seen
 
 
@@ -66,7 +72,14 @@ def descended(
 ) -> Any:
     """Return pynndescent's index of rows in float32; 0 leaves a number to it."""
     import pynndescent
+    from numba import config
 
+    most = config.NUMBA_NUM_THREADS
+    if threads > most:
+        raise ParameterError(
+            f"search by pynndescent with {threads} threads, and there are {most}: ask "
+            "for fewer, or set NUMBA_NUM_THREADS"
+        )
     return pynndescent.NNDescent(
         data,
         n_neighbors=width,
