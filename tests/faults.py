@@ -26,14 +26,8 @@ ROWS = tuple(
     for number in range(1, length + 1)
 )
 
-_SHARDS = "shards and merge are not there yet"
 WAITING = {
-    "b12": _SHARDS,
-    "b13": _SHARDS,
     "d18": "the dask executor is not there yet",
-    "f4": _SHARDS,
-    "f5": _SHARDS,
-    "f6": _SHARDS,
 }
 """Rows that wait for something, and for what; a test may cover a part of them."""
 

@@ -21,8 +21,8 @@ from nnkgraph.cli.outcome import (
 )
 from nnkgraph.cli.progress import Progress
 from nnkgraph.cli.summary import say_result, say_shard
-from nnkgraph.cli.targets import check_resume, targets_of
-from nnkgraph.errors import NnkGraphError, ParameterError
+from nnkgraph.cli.targets import check_resume, check_shard_file, targets_of
+from nnkgraph.errors import NnkGraphError
 from nnkgraph.memory import available_memory, in_words
 from nnkgraph.prepare import DEFAULT_K, estimated_seconds, make_plan
 from nnkgraph.resources import MemoryWatch, granted_cpus
@@ -72,8 +72,6 @@ def build_all(
     read_format, write_format = split_format(format, features, output)
     if shard is not None:
         check_alone(**settings)
-        if write_format not in {None, "npz"}:
-            raise ParameterError("a shard is an npz file: --format is for merge then")
     reading = {
         "format": read_format,
         "delimiter": delimiter,
@@ -85,11 +83,8 @@ def build_all(
         try:
             inputs = [files.features, *candidates]
             if shard is not None:
-                formats.check_file(
-                    files.output,
-                    suffixes=[".npz"],
-                    no_clobber=no_clobber,
-                    inputs=inputs,
+                check_shard_file(
+                    files.output, write_format, no_clobber=no_clobber, inputs=inputs
                 )
             else:
                 formats.check_output(

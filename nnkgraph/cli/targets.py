@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from nnkgraph import formats
 from nnkgraph.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -59,3 +63,15 @@ def check_resume(files: Files) -> None:
                     f"{name}: is in the directory of --resume, which is removed once "
                     "the graph is written; name another"
                 )
+
+
+def check_shard_file(
+    output: str, format_: str | None, *, no_clobber: bool, inputs: Sequence[str]
+) -> None:
+    """Check before any computing that a shard can be written."""
+    if format_ not in {None, "npz"} or not output.lower().endswith(".npz"):
+        raise ParameterError(
+            f"{output}: a shard is an npz file, whatever it is merged to: give it a "
+            "name such as part-1.npz, and merge the format"
+        )
+    formats.check_file(output, no_clobber=no_clobber, inputs=inputs)

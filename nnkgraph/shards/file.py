@@ -118,7 +118,10 @@ def read_part(path: str | os.PathLike[str]) -> Part:
     spec = os.fspath(path)
     if is_temporary(spec):
         raise InputError(f"{show(spec)}: is being written; wait for the shard itself")
-    with open_archive(open_source(spec)) as archive:
+    source = open_source(spec)
+    if source.path is None:
+        raise InputError(f"{source.name}: a shard has to be a file: it is read twice")
+    with open_archive(source) as archive:
         run = run_of(archive)
         text = archive.text("about") if run else ""
         try:

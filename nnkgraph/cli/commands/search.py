@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnkgraph.cli import options, say
-from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from nnkgraph.shard import Shard
@@ -69,6 +68,7 @@ def command(
     from nnkgraph.checkpoint import remove_checkpoint
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.cli.targets import check_shard_file
     from nnkgraph.find import find_candidates
     from nnkgraph.shards.compute import search_shard
     from nnkgraph.shards.file import write_part
@@ -85,11 +85,7 @@ def command(
             kind="candidates",
         )
     else:
-        if write_format not in {None, "npz"}:
-            raise ParameterError("a shard is an npz file: --format is for merge then")
-        formats.check_file(
-            output, suffixes=[".npz"], no_clobber=no_clobber, inputs=[features]
-        )
+        check_shard_file(output, write_format, no_clobber=no_clobber, inputs=[features])
     matrix = read_features(
         features,
         format=read_format,
