@@ -18,8 +18,10 @@ from nnkgraph.executors import pool_size
 from nnkgraph.memory import available_memory, free_addresses, in_words, taken_memory
 from nnkgraph.prepare import estimated_seconds
 from nnkgraph.search import is_by_rows
+from nnkgraph.search._part import width_of
 from nnkgraph.search.auto import Auto, choose
 from nnkgraph.search.exact import MULTIPLIED
+from nnkgraph.search.sharded import Sharded
 
 if TYPE_CHECKING:
     from nnkgraph.data import Features
@@ -78,7 +80,7 @@ def estimate(
     copied = 0 if isinstance(x, np.memmap) and scale == "none" else rows
     # What must be in memory as a whole, and what may be in files.
     fixed = _PROCESS + (0 if in_process else _WORKER * count) + _NODE * n
-    search, held, searched = _search_memory(plan, n, d, width, span)
+    search, held, searched = _search_memory(plan, n, d, width, span, count)
     whole = [f"search {search}"] * bool(held)
     fixed += held
     if not isinstance(x, np.memmap):
@@ -101,7 +103,7 @@ def estimate(
 
 
 def _search_memory(
-    plan: Plan, n: int, d: int, width: int, span: range | None
+    plan: Plan, n: int, d: int, width: int, span: range | None, workers: int
 ) -> tuple[str, int, int]:
     """Return the search, what it must have in memory, and what may be in files."""
     name = registry.spec(plan.search).partition(":")[0]
@@ -110,6 +112,11 @@ def _search_memory(
     if name == "exact" and plan.kernel.nearness in MULTIPLIED:
         reservoirs = 0 if span is not None else n * (width + max(8, width // 4)) * 16
         return name, 0, n * d * 4 + reservoirs
+    if isinstance(plan.search, Sharded):
+        parts = plan.search.parts_of(n)
+        tasks = 1 if span is not None else min(workers, parts)
+        held = tasks * (_DESCENT + n // parts * (16 * d + 50 * width))
+        return name, held, tasks * n * 12 * width_of(width, parts)
     if name == "precomputed":
         return name, 0, n * width * 24
     if name == "kdtree":

@@ -293,6 +293,13 @@ def test_pynndescent_need_not_compile_in_every_process():
     assert hits != "hits 0"
 
 
+@pytest.mark.parametrize("search", ["pynndescent", "sharded:parts=1"])
+def test_more_threads_than_there_are_is_refused(search):
+    spec = f"{search}{',' if ':' in search else ':'}threads=5000"
+    with pytest.raises(ParameterError, match="5000 threads, and there are"):
+        find(np.random.default_rng(0).normal(size=(1200, 3)), 3, spec)
+
+
 def test_pynndescent_finds_neighbors_in_any_unit():
     x = np.random.default_rng(0).normal(size=(1500, 3))
     found = find(x, 10, "pynndescent:threads=2")

@@ -1,7 +1,6 @@
 """Search in parts: what is combined, and that nothing depends on who asks whom.
 
-Parts of few rows are searched exactly, which shows all but pynndescent's share; that
-is in test_search, where it is compiled anyway.
+Parts of few rows are searched exactly, which shows all but pynndescent's share.
 """
 
 import numpy as np
@@ -105,6 +104,26 @@ def test_workers_executors_and_checkpoints_do_not_change_the_result(tmp_path):
         assert one.backend == results[0].backend == "sharded:parts=5"
 
 
+def test_pynndescent_searches_larger_parts_whoever_asks(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2600, 3)) @ rng.normal(size=(3, 8)) + 1e6
+    sizes = [len(rows_of_part(2600, 2, one, 3)) for one in range(2)]
+    assert min(sizes) > 1000  # else they would be searched exactly
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    options = {"k": 10, "search": "sharded:parts=2", "seed": 3}
+    found = find_candidates(x, **options)
+    truth, _ = brute_force(x - 1e6, 10)
+    same = [np.isin(a, b).mean() for a, b in zip(truth, found.index, strict=True)]
+    assert np.mean(same) > 0.98
+    assert found.recall == pytest.approx(np.mean(same), abs=0.02)
+    assert not found.exact
+    assert (np.diff(found.distance, axis=1) >= 0).all()
+    again = find_candidates(mapped, **options, workers=2)
+    assert again.index.tobytes() == found.index.tobytes()
+    assert again.distance.tobytes() == found.distance.tobytes()
+
+
 def test_rows_are_counted_once_however_many_parts_there_are():
     x = np.random.default_rng(2).normal(size=(50, 2))
     heard = []
@@ -121,3 +140,67 @@ def test_rows_are_counted_once_however_many_parts_there_are():
 def test_parameters_that_make_no_sense_are_refused(spec):
     with pytest.raises(ParameterError, match="search 'sharded'"):
         registry.create("search", f"sharded:{spec}")
+
+
+def shards_of(run, points, folder, count, *options):
+    made = []
+    for number in range(1, count + 1):
+        made.append(folder / f"{number}.npz")
+        given = ("search", points, "-o", made[-1], "--shard", f"{number}/{count}")
+        result = run(*given, "--search", "sharded", *options)
+        assert result.code == 0, result.err
+    return made
+
+
+@pytest.mark.parametrize(("rows", "count"), [(300, 3), (12, 20)])
+def test_one_task_for_each_part_gives_the_same_bytes(run, tmp_path, rows, count):
+    x = np.random.default_rng(1).integers(0, 6, (rows, 3)).astype(float)
+    np.save(tmp_path / "x.npy", x)  # with copies
+    made = shards_of(run, tmp_path / "x.npy", tmp_path, count, "-k", 5)
+    assert run("merge", *made[::-1], "-o", tmp_path / "knn.npz").code == 0
+    whole = ("search", tmp_path / "x.npy", "-o", tmp_path / "whole.npz", "-k", 5)
+    assert run(*whole, "--search", f"sharded:parts={count}").code == 0
+    merged = (tmp_path / "knn.npz").read_bytes()
+    assert merged == (tmp_path / "whole.npz").read_bytes()
+    found = run(
+        "build",
+        tmp_path / "x.npy",
+        "-o",
+        tmp_path / "g.npz",
+        "-k",
+        5,
+        "--search",
+        f"precomputed:path={tmp_path / 'knn.npz'}",
+    )
+    assert found.code == 0, found.err
+
+
+def test_parts_that_are_missing_foreign_or_damaged_are_refused(run, points, tmp_path):
+    made = shards_of(run, points, tmp_path, 3, "-k", 5)
+    out = tmp_path / "knn.npz"
+    refused = run("merge", *made[:2], "-o", out)
+    assert (refused.code, "1 shard is missing of 3: 3" in refused.err) == (3, True)
+    (tmp_path / "other").mkdir()
+    other = shards_of(run, points, tmp_path / "other", 3, "-k", 6)
+    refused = run("merge", *made[:2], other[2], "-o", out)
+    assert (refused.code, "do not belong together" in refused.err) == (3, True)
+    refused = run("merge", *made[:2], made[1], "-o", out)
+    assert (refused.code, "both shard" in refused.err) == (3, True)
+    assert not out.exists()
+    given = ("search", points, "-o", out, "--shard", "1/3", "--search")
+    refused = run(*given, "sharded:parts=4")
+    assert (refused.code, "one of 3 parts" in refused.err) == (2, True)
+
+
+def test_a_part_that_was_ended_is_not_computed_again(run, points, tmp_path):
+    from nnkgraph.data import Features
+    from nnkgraph.shard import Shard
+    from nnkgraph.shards.compute import search_shard
+
+    features = Features.of(np.load(points))
+    options = {"k": 5, "search": "sharded", "resume": tmp_path / "kept"}
+    first, again = (search_shard(features, Shard(2, 3), **options) for _ in range(2))
+    assert "0 of 1 blocks were there" in first.said["notes"][-1]
+    assert "1 of 1 blocks were there" in again.said["notes"][-1]
+    for key in ("index", "score"):
+        assert np.array_equal(first.arrays[key], again.arrays[key])

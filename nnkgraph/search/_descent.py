@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Wanted
 
+
 _METRICS = {"squared-distance": "euclidean", "l1-distance": "manhattan"}
 
 
@@ -69,7 +70,14 @@ def descended(
 ) -> Any:
     """Return pynndescent's index of rows in float32; 0 leaves a number to it."""
     import pynndescent
+    from numba import config
 
+    most = config.NUMBA_NUM_THREADS
+    if threads > most:
+        raise ParameterError(
+            f"search by pynndescent with {threads} threads, and there are {most}: ask "
+            "for fewer, or set NUMBA_NUM_THREADS"
+        )
     return pynndescent.NNDescent(
         data,
         n_neighbors=width,

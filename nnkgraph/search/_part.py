@@ -54,14 +54,19 @@ class Parted:
 
     @property
     def width(self) -> int:
-        """How many candidates a part returns for a row.
+        """How many candidates a part returns for a row."""
+        return width_of(self.k, self.parts)
 
-        Rows are dealt out at random, so a part holds a binomial number of the k best:
-        more than this in one of a hundred thousand cases.
-        """
-        share = self.k / self.parts
-        more = 4.0 * math.sqrt(share * (1.0 - 1.0 / self.parts))
-        return min(self.k, math.ceil(share + more))
+
+def width_of(k: int, parts: int) -> int:
+    """Return how many candidates of a row a part has to know.
+
+    Rows are dealt out at random, so that a part holds a binomial number of the k best:
+    more than this in one of ten thousand cases.
+    """
+    share = k / parts
+    more = 4.0 * math.sqrt(share * (1.0 - 1.0 / parts))
+    return min(k, math.ceil(share + more))
 
 
 def rows_of_part(n: int, parts: int, part: int, seed: int) -> IndexArray:
@@ -93,8 +98,11 @@ def answer(task: Parted, part: int, index: IndexArray, score: FloatArray) -> Non
     """
     x = task.x.open()
     own = rows_of_part(len(x), task.parts, part, task.seed)
+    if not len(own):
+        index[:], score[:] = -1, np.inf
+        return
     data = np.ascontiguousarray(x[own])
-    with _ALONE, warm_start():
+    with _ALONE:
         near = _exactly(task, data) if len(own) < _FEW else _by_descent(task, data)
         for start in range(0, len(x), _ROWS):
             rows = slice(start, min(start + _ROWS, len(x)))
@@ -111,21 +119,23 @@ def answer(task: Parted, part: int, index: IndexArray, score: FloatArray) -> Non
 
 def _by_descent(task: Parted, data: FloatArray) -> Near:
     """Return what answers by an index, approximately."""
-    index = descended(
-        task.frame(data),
-        min(task.k, len(data) - 1) + 1,
-        task.base,
-        threads=task.threads,
-        n_trees=task.n_trees,
-        n_iters=task.n_iters,
-        seed=task.seed,
-    )
-    graph = np.asarray(index.neighbor_graph[0])
-    index.prepare()
     asked = min(max(task.width, _BEAM), len(data))
+    with warm_start():
+        index = descended(
+            task.frame(data),
+            min(task.k, len(data) - 1) + 1,
+            task.base,
+            threads=task.threads,
+            n_trees=task.n_trees,
+            n_iters=task.n_iters,
+            seed=task.seed,
+        )
+        # What it knows of its own rows, each of which comes first in its own list.
+        graph = np.asarray(index.neighbor_graph[0])[:, : asked + 1]
+        index.prepare()
 
     def near(rows: FloatArray, which: IndexArray, mine: IndexArray) -> IndexArray:
-        found = np.full((len(rows), max(asked, graph.shape[1])), -1, np.int32)
+        found = np.full((len(rows), asked + 1), -1, np.int32)
         other = np.ones(len(rows), bool)
         other[which] = False
         if other.any():
@@ -142,12 +152,9 @@ def _exactly(task: Parted, data: FloatArray) -> Near:
     serial = registry.create("executors", "serial")
 
     def near(rows: FloatArray, which: IndexArray, mine: IndexArray) -> IndexArray:
-        k = min(task.width + 1, len(data))
-        found = np.full((len(rows), max(k, 1)), -1, np.int32)
-        if k:
-            with serial.open(1) as pool:
-                wanted = Wanted(data, k, task.base, pool)
-                found[:] = nearest_to(wanted, rows).index
+        with serial.open(1) as pool:
+            wanted = Wanted(data, min(task.width + 1, len(data)), task.base, pool)
+            found = nearest_to(wanted, rows).index
         found[which] = _without(found[which], mine)
         return found
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _ROWS = 1_000_000
 """Rows of a part, where nobody says how many parts there are."""
 
+_LISTED = 1 << 20
+"""Candidates that are combined at once."""
+
 
 @dataclass(frozen=True)
 class Sharded:
@@ -54,6 +57,10 @@ class Sharded:
         if not 0.0 <= self.epsilon <= 1.0:
             raise ParameterError("search 'sharded': epsilon must be between 0 and 1")
 
+    def parts_of(self, n: int) -> int:
+        """Return how many parts n rows are dealt out to."""
+        return self.parts or -(-n // _ROWS)
+
     def find(self, wanted: Wanted, /) -> Candidates:
         """Ask every part about every row, and keep the best.
 
@@ -61,36 +68,40 @@ class Sharded:
         that wait to be combined are few.
         """
         check_base(wanted, "sharded")
-        n, pool, k = len(wanted.x), wanted.pool, wanted.k
-        resolved = dataclasses.replace(self, parts=self.parts or -(-n // _ROWS))
+        n, k = len(wanted.x), wanted.k
+        resolved = dataclasses.replace(self, parts=self.parts_of(n))
         task = resolved.task(wanted)
         # A checkpoint keeps the answers of all parts, and so they are asked at once.
-        some = task.parts if wanted.checkpoint else min(task.parts, pool.workers)
+        some = task.parts if wanted.checkpoint else min(task.parts, wanted.pool.workers)
         answers = _Lists.new(wanted, (some, n, task.width))
         best, spare = (_Lists.new(wanted, (n, k)) for _ in range(2))
         for first in range(0, task.parts, some):
             count = min(some, task.parts - first)
+            told = _in_rows(wanted, task.parts, first)
+            _run(wanted, _Round(task, first, answers), count, told)
             blocks.run(
-                pool,
-                _ask,
-                _Round(task, first, answers),
-                answers.outputs,
-                rows=count,
-                block=1,
-                on_rows=_in_rows(wanted, task.parts, first),
-                kept=blocks.kept_in(wanted.checkpoint, "search"),
-            )
-            blocks.run(
-                pool,
+                wanted.pool,
                 _combine,
                 (answers, count, best if first else None, k),
                 spare.outputs,
                 rows=n,
-                block=max(1, (1 << 20) // k),
+                block=max(1, _LISTED // k),
             )
             best, spare = spare, best
-        index, score = np.array(best.index.open()), np.array(best.score.open())
+        index, score = (np.array(one.open()) for one in best.outputs)
         return mended(wanted, index, score, registry.spec(resolved), self.threads)
+
+    def find_part(self, wanted: Wanted, part: int) -> tuple[IndexArray, FloatArray]:
+        """Return the best candidates of every row among those of one part.
+
+        ``best_of`` the lists of all parts, mended, is what ``find`` returns.
+        """
+        check_base(wanted, "sharded")
+        task = self.task(wanted)
+        answers = _Lists.new(wanted, (1, len(wanted.x), task.width))
+        _run(wanted, _Round(task, part, answers), 1, _in_rows(wanted, 1, 0))
+        index, score = (np.array(one.open()[0]) for one in answers.outputs)
+        return index, score
 
     def task(self, wanted: Wanted) -> Parted:
         """Return what a worker needs to know about any part."""
@@ -132,6 +143,21 @@ class _Round:
     task: Parted
     first: int
     answers: _Lists
+
+
+def _run(
+    wanted: Wanted, round_: _Round, count: int, told: Callable[[int], None]
+) -> None:
+    blocks.run(
+        wanted.pool,
+        _ask,
+        round_,
+        round_.answers.outputs,
+        rows=count,
+        block=1,
+        on_rows=told,
+        kept=blocks.kept_in(wanted.checkpoint, "search"),
+    )
 
 
 def _ask(round_: _Round, start: int, stop: int) -> tuple[IndexArray, FloatArray]:

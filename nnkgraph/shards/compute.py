@@ -13,8 +13,10 @@ from nnkgraph.find import find, notes_of, started
 from nnkgraph.prepare import k_warnings, make_plan
 from nnkgraph.rounding import check_digits
 from nnkgraph.search import check_by_rows
+from nnkgraph.search.sharded import Sharded
 from nnkgraph.shards import check_shards
 from nnkgraph.shards._part import part_of, shard_report, span_of
+from nnkgraph.shards.parts import search_part, with_parts
 from nnkgraph.stages import Stages
 
 if TYPE_CHECKING:
@@ -58,7 +60,11 @@ def search_shard(
         duplicates=duplicates,
         executor=executor,
     )
-    check_by_rows(plan.search, search)
+    by_parts = isinstance(plan.search, Sharded)
+    if by_parts:
+        plan = with_parts(plan, shard)
+    else:
+        check_by_rows(plan.search, search)
     with started(
         features,
         plan,
@@ -71,6 +77,8 @@ def search_shard(
         shard=shard,
         **settings,
     ) as run:
+        if by_parts:
+            return search_part(features, run, shard, kernel, settings, stages)
         found = find(run, stages)
     arrays: Arrays = {"index": found.index, "distance": found.distance}
     said = {"notes": notes_of(run, found), "warnings": features.warnings}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-_LISTS = {"index", "distance", "weights"}
+_LISTS = {"index", "distance", "score", "weights"}
 """Arrays with a line of candidates for every row."""
 
 _INPUT = {"first", "ids"}
@@ -36,10 +36,12 @@ _INPUT = {"first", "ids"}
 
 _NEEDED = {
     "search": {"index", "distance"},
+    "part": {"index", "score"},
     "graph": {"index", "weights", "near", "far"},
 }
 _ALLOWED = {
     "search": {"first"},
+    "part": {"first"},
     "graph": {"errors", "certificate", "own", "sigma", "first", "ids"},
 }
 """Arrays that shards hold, always or where there are such."""
@@ -50,7 +52,10 @@ class Part:
     """A shard: what it is, and its arrays, which may be yet to be read."""
 
     kind: str
-    """``search`` for candidates, ``graph`` for solved neighborhoods."""
+    """``search`` for candidates, ``graph`` for solved neighborhoods.
+
+    ``part`` for candidates of all rows among some of them.
+    """
 
     shard: Shard
 

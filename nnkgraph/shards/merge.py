@@ -19,6 +19,7 @@ from nnkgraph.kernels._bandwidth import mean_bandwidth
 from nnkgraph.report import Reach, provenance_of
 from nnkgraph.rounding import check_digits
 from nnkgraph.shards.file import read_arrays, read_part
+from nnkgraph.shards.parts import check_all_rows, combined
 from nnkgraph.symmetrize import check_rule
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def read_parts(paths: Sequence[AnyPath]) -> list[Part]:
         raise InputError(
             f"{missing} {noun} missing of {first.shard.count}: {numbers}{more}"
         )
-    _check_rows(found)
+    if first.kind == "part":
+        check_all_rows(found)
+    else:
+        _check_rows(found)
     return found
 
 
@@ -163,7 +167,8 @@ def merge_candidates(
     """Return the candidates of all rows, and their provenance."""
     part = found[0]
     with stages("read", len(found), "shards") as on_shard:
-        whole = _collected(found, on_shard)
+        collect = combined if part.kind == "part" else _collected
+        whole = collect(found, on_shard)
     candidates = _candidates(whole["index"], whole["distance"], part)
     candidates = candidates_with_copies(candidates, _rows(whole.get("first"), part))
     settings = {**part.common["settings"], "search": candidates.backend}

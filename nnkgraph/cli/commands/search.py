@@ -70,8 +70,8 @@ def command(
     from nnkgraph.bounded import limited
     from nnkgraph.checkpoint import remove_checkpoint
     from nnkgraph.cli.files import read_features, split_format
-    from nnkgraph.cli.progress import Progress
     from nnkgraph.cli.names import check_shard_file
+    from nnkgraph.cli.progress import Progress
     from nnkgraph.find import find_candidates
     from nnkgraph.shards.compute import search_shard
     from nnkgraph.shards.file import write_part
