@@ -5,12 +5,12 @@ They need the extra ``sklearn``: ``pip install 'nnkgraph[sklearn]'``.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-if find_spec("sklearn") is None:
+try:
+    import sklearn  # noqa: F401 - asked first, so that only its absence is caught
+except ModuleNotFoundError:
     raise ImportError(
         "nnkgraph.sklearn needs scikit-learn: pip install 'nnkgraph[sklearn]'"
-    )
+    ) from None
 
 from nnkgraph.sklearn._predictors import NNKClassifier, NNKRegressor
 from nnkgraph.sklearn._transformer import NNKTransformer
