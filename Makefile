@@ -6,7 +6,7 @@ DEMO   := demo
 OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check bench paper fuzz picture tables samples clean
+.PHONY: help install demo test lint types check bench paper fuzz picture tables samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -85,6 +85,9 @@ types: $(VENV)/installed  ## check types
 	$(BIN)/mypy
 
 check: test lint types  ## everything that CI checks
+
+dist: $(VENV)/installed  ## build sdist and wheel into dist/
+	$(BIN)/python -m build --no-isolation --outdir dist
 
 clean:  ## remove what make made
 	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

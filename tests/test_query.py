@@ -81,6 +81,22 @@ def test_copies_in_the_data_count_as_one(digits):
     assert two.weights[:, len(data) :].nnz == 0
 
 
+def test_distances_nearest_and_identical_rows_are_those_of_the_data_as_given(digits):
+    data = np.concatenate([digits[:2], digits[:100]])  # rows 2 and 3 are copies
+    queries = digits[[1, 50, 700]]
+    found = query_neighborhoods(data, queries, k=12, scale="standard")
+    assert found.identical.tolist() == [1, 52, -1]
+    assert found.nearest[:2].tolist() == [1, 52]
+    assert np.array_equal(found.distances.indices, found.weights.indices)
+    width = np.where(data.std(axis=0) > 0, data.std(axis=0), np.inf)
+    row, column = found.weights.nonzero()
+    distance = np.linalg.norm((queries[row] - data[column]) / width, axis=1)
+    np.testing.assert_allclose(found.distances[row, column], distance, rtol=1e-10)
+    far = np.linalg.norm((queries[2] - data) / width, axis=1)
+    assert found.nearest[2] == far.argmin()
+    assert query_neighborhoods(data, queries, k=5, kernel="linear").distances is None
+
+
 def test_scaling_comes_from_the_data(digits):
     data, queries = digits[:300], digits[300:340]
     found = query_neighborhoods(data, queries, k=9, scale="standard")

@@ -1,8 +1,6 @@
 """The estimators for scikit-learn: its own checks, pipelines, and edge cases."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -303,25 +301,3 @@ def test_values_may_be_several():
 def test_nnk_classifies_digits_well():
     scores = cross_val_score(NNKClassifier(), X, Y, cv=3)
     assert scores.mean() > 0.95
-
-
-def test_the_extra_is_named_where_scikit_learn_is_missing():
-    script = """
-import sys
-from importlib.machinery import PathFinder
-class Without(PathFinder):
-    @classmethod
-    def find_spec(cls, name, *args):
-        return None if name == "sklearn" else PathFinder.find_spec(name, *args)
-sys.meta_path = [one for one in sys.meta_path if one is not PathFinder] + [Without]
-import nnkgraph.sklearn
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "ImportError: nnkgraph.sklearn needs scikit-learn: "
-        "pip install 'nnkgraph[sklearn]'"
-    )
-    assert done.stderr.count("Traceback") == 1

@@ -170,7 +170,8 @@ def _say_plan(
     """Check what can be checked, and say what would be done."""
     others = {"workers", "seed", "digits", "patience", *WHOLE}
     plan = make_plan(matrix, **{k: v for k, v in settings.items() if k not in others})
-    if isinstance(target, targets.ShardFile):
+    shard = target.shard if isinstance(target, targets.ShardFile) else None
+    if shard is not None:
         check_shards(plan)
     if isinstance(plan.search, Precomputed):
         formats.read_candidates(plan.search.path)

@@ -5,12 +5,14 @@ They need the extra ``sklearn``: ``pip install 'nnkgraph[sklearn]'``.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-if find_spec("sklearn") is None:
+try:
+    # Other packages bring scikit-learn, too, but maybe one that is too old for this.
+    from sklearn.utils.validation import validate_data  # noqa: F401
+except ImportError as error:
     raise ImportError(
-        "nnkgraph.sklearn needs scikit-learn: pip install 'nnkgraph[sklearn]'"
-    )
+        "nnkgraph.sklearn needs scikit-learn 1.6 or newer: "
+        "pip install 'nnkgraph[sklearn]'"
+    ) from (None if isinstance(error, ModuleNotFoundError) else error)
 
 from nnkgraph.sklearn._predictors import NNKClassifier, NNKRegressor
 from nnkgraph.sklearn._transformer import NNKTransformer

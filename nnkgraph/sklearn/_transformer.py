@@ -27,7 +27,8 @@ class NNKTransformer(
     Row i of the result is the neighborhood of point i among the rows of ``fit``, found
     exactly. Rows that equal a point are passed over, so that ``fit_transform(X)`` is
     ``fit(X).transform(X)``, and of identical rows only the first is a neighbor. That
-    graph is directed; the symmetrized one of the rows is ``graph_``.
+    graph is directed; the symmetrized one of the rows is ``graph_``. Spectral methods
+    that get the directed one in a pipeline average it with its transpose, and warn.
 
     Parameters
     ----------

@@ -93,6 +93,10 @@ def command(
             no_clobber=no_clobber,
             inputs=[features],
         )
+    if not all(name.lower().endswith(".csv") for name in output):
+        from nnkgraph.tasks.plot import new_figure
+
+        new_figure(1, 1)  # what pictures need is missing before the work, not after it
     matrix = read_features(
         features,
         format=format,

@@ -69,7 +69,7 @@ def command(
     from nnkgraph import formats, registry, report
     from nnkgraph.bounded import limited
     from nnkgraph.checkpoint import remove_checkpoint
-    from nnkgraph.cli.files import read_features, split_format
+    from nnkgraph.cli.files import folder_of, read_features, split_format
     from nnkgraph.cli.names import check_shard_file
     from nnkgraph.cli.progress import Progress
     from nnkgraph.find import find_candidates
