@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import formats, registry
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.executors import pool_size
 from nnkgraph.memory import available_memory, in_words, taken_memory
@@ -54,14 +54,17 @@ def estimate(
     """Estimate what a run needs; the candidates are what counts for many rows."""
     x, n, k = features.x, len(features.x), plan.k
     width = min(plan.method.width(k), max(n - 1, 1))
-    d = 0 if isinstance(x, SparseGram) else int(x.shape[1])
+    sparse = isinstance(x, SparseGram | SparseRows)
+    d = 0 if sparse else int(x.shape[1])
     rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
     count, in_process = pool_size(executor, workers, seconds=seconds)
     memory = _PROCESS + (0 if in_process else _WORKER * count) + rows
     if scale != "none" or not isinstance(x, np.memmap):
         memory += rows
     lists = n * width * (4 + 8 + 8)
-    memory += lists + 16 * n * width + _search_memory(plan, n, d, width)
+    memory += lists + 16 * n * width
+    # Sparse rows are searched by their columns, of which there is a copy.
+    memory += 2 * rows if sparse else _search_memory(plan, n, d, width)
     if not plan.method.local:
         memory += 8 * lists
     copied = 0 if isinstance(x, np.memmap) and scale == "none" else rows

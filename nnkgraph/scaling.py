@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import SparseRows
 from nnkgraph.errors import InputError
+from nnkgraph.pairs import cross_values
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray
@@ -45,7 +47,8 @@ class Scaling:
     def applied(self, x: FloatArray, name: str) -> FloatArray:
         """Return rows scaled in float64, or themselves where there is nothing to do."""
         if self.how == "unit":
-            return unit_rows(x, name)
+            unit: FloatArray = unit_rows(x, name)
+            return unit
         if self.low is None or self.width is None:
             return x
         there = self.width > 0
@@ -60,9 +63,13 @@ def scaled(x: FloatArray, how: str, name: str) -> FloatArray:
     return Scaling.of(x, how).applied(x, name)
 
 
-def unit_rows(x: FloatArray, name: str) -> FloatArray:
+def unit_rows(x: Any, name: str) -> Any:
     """Return the rows scaled to length 1; a row of zeros is refused."""
-    largest = np.abs(x).max(axis=1).astype(np.float64)
+    if isinstance(x, SparseRows):
+        most: Any = abs(x.matrix()).max(axis=1)
+        largest = np.ravel(most.toarray())
+    else:
+        largest = np.abs(x).max(axis=1).astype(np.float64)
     zero = np.flatnonzero(largest == 0)
     if len(zero):
         raise InputError(
@@ -71,6 +78,14 @@ def unit_rows(x: FloatArray, name: str) -> FloatArray:
             "kernel or scale"
         )
     # Dividing by a power of two first is exact, and keeps the squares in range.
-    unit: FloatArray = x / np.exp2(np.floor(np.log2(largest)))[:, np.newaxis]
-    unit /= np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, np.newaxis]
-    return unit
+    unit = _divided(x, np.exp2(np.floor(np.log2(largest))))
+    every = np.arange(len(unit))[:, np.newaxis]
+    squares = cross_values(unit, unit, every, "inner-product")[:, 0]
+    return _divided(unit, np.sqrt(squares))
+
+
+def _divided(x: Any, by: FloatArray) -> Any:
+    """Return rows divided by a number each."""
+    if isinstance(x, SparseRows):
+        return replace(x, data=x.data / np.repeat(by, np.diff(x.indptr)))
+    return x / by[:, np.newaxis]

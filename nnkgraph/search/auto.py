@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nnkgraph import registry
+from nnkgraph.data import SparseRows
 from nnkgraph.pairs import DISTANCES
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ class Auto:
     def find(self, wanted: Wanted, /) -> Candidates:
         """Choose, search, and say what was chosen and why."""
         n, d = wanted.x.shape
-        name, why = choose(n, d, wanted.k, wanted.base)
+        if isinstance(wanted.x, SparseRows):
+            name, why = "exact", "sparse rows"
+        else:
+            name, why = choose(n, d, wanted.k, wanted.base)
         found: Candidates = registry.create("search", name).find(wanted)
         note = f"search: {name} was chosen for {n} x {d} ({why})"
         return dataclasses.replace(found, notes=(note, *found.notes))

@@ -93,13 +93,14 @@ def command(
             no_clobber=no_clobber,
             inputs=[features],
         )
+    gram = registry.create("kernels", settings["kernel"]).base == "gram"
     matrix = read_features(
         features,
         format=format,
         delimiter=delimiter,
         header=header,
         id_column=id_column,
-        sparse=registry.create("kernels", settings["kernel"]).base == "gram",
+        sparse="similarities" if gram else "",
     )
     found = compare(matrix, stages=Progress(), **settings)
     for name in output:

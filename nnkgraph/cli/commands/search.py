@@ -72,13 +72,14 @@ def command(
         inputs=[features],
         kind="candidates",
     )
+    gram = registry.create("kernels", kernel).base == "gram"
     matrix = read_features(
         features,
         format=read_format,
         delimiter=delimiter,
         header=header,
         id_column=id_column,
-        sparse=registry.create("kernels", kernel).base == "gram",
+        sparse="similarities" if gram else "rows",
     )
     found = find_candidates(
         matrix,
