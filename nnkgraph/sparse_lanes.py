@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.compiled import compiled, frozen
-from nnkgraph.lanes import LANES
+from nnkgraph.lanes import LANES, inner_product, squared_distance
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
@@ -40,7 +40,7 @@ def sparse_value(a: Any, i: int, b: Any, j: int, product: bool, lanes: Any) -> A
     s, s_end = a[0][i], a[0][i + 1]
     t, t_end = b[0][j], b[0][j + 1]
     columns = a[3]
-    whole = columns - columns % LANES
+    whole = columns & -LANES
     total, begun = 0.0, False
     while s < s_end or t < t_end:
         left = a[1][s] if s < s_end else columns
@@ -52,7 +52,7 @@ def sparse_value(a: Any, i: int, b: Any, j: int, product: bool, lanes: Any) -> A
         t += right == column
         term = u * v if product else (u - v) * (u - v)
         if column < whole:
-            lanes[column % LANES] += term
+            lanes[column & (LANES - 1)] += term
         else:
             if not begun:
                 total, begun = lane_sum(lanes), True
@@ -72,18 +72,68 @@ def _cross(x: Any, queries: Any, index: Any, product: bool, out: Any) -> None:
 
 
 @compiled
-def _within(x: Any, index: Any, product: bool, out: Any) -> None:
-    lanes = np.zeros(LANES)
+def _gather(x: Any, rows: Any, place: Any, seen: Any) -> Any:
+    """Give every column that some rows store a place of its own, lane by lane.
+
+    Returns the number of columns seen and of places. A column keeps its lane, and
+    stands in it after those of lower number: sums over places are sums over columns.
+    """
+    whole, count = x[3] & -LANES, 0
+    for row in rows:
+        if row >= 0:
+            for s in range(x[0][row], x[0][row + 1]):
+                if place[x[1][s]] < 0:
+                    place[x[1][s]] = 0
+                    seen[count] = x[1][s]
+                    count += 1
+    seen[:count].sort()
+    filled = np.zeros(LANES, np.int64)
+    for t in range(count):
+        column = seen[t]
+        if column < whole:
+            lane = column & (LANES - 1)
+            place[column] = filled[lane] * LANES + lane
+            filled[lane] += 1
+    length = filled.max() * LANES
+    for t in range(count):
+        if seen[t] >= whole:  # these follow one by one
+            place[seen[t]] = length + seen[t] - whole
+    return count, length + x[3] - whole
+
+
+@compiled
+def _copy(x: Any, rows: Any, place: Any, block: Any) -> None:
+    """Copy the values of some rows to where their columns have their places."""
+    block[:] = 0.0
+    for i in range(len(rows)):
+        if rows[i] >= 0:
+            for s in range(x[0][rows[i]], x[0][rows[i] + 1]):
+                block[i, place[x[1][s]]] = x[2][s]
+
+
+@compiled
+def _within(x: Any, index: Any, product: bool, place: Any, seen: Any, out: Any) -> None:
+    """Value pairs of candidates, copied to dense rows of the columns that they have."""
+    m = index.shape[1]
+    room = np.empty(0)
     for q in range(index.shape[0]):
-        place = 0
-        for i in range(index.shape[1]):
+        count, width = _gather(x, index[q], place, seen)
+        if len(room) < m * width:
+            room = np.empty(2 * m * width)
+        block = room[: m * width].reshape(m, width)
+        _copy(x, index[q], place, block)
+        for t in range(count):
+            place[seen[t]] = -1
+        at = 0
+        for i in range(m):
             for j in range(i + 1):
                 if index[q, i] < 0 or index[q, j] < 0:
-                    out[q, place] = 0.0
+                    out[q, at] = 0.0
+                elif product:
+                    out[q, at] = inner_product(block, i, block, j)
                 else:
-                    a, b = index[q, i], index[q, j]
-                    out[q, place] = sparse_value(x, a, x, b, product, lanes)
-                place += 1
+                    out[q, at] = squared_distance(block, i, block, j)
+                at += 1
 
 
 def parts(x: SparseRows) -> tuple[Any, Any, Any, int]:
@@ -106,7 +156,10 @@ def within_values(x: SparseRows, index: IndexArray, base: str) -> FloatArray:
     b, m = index.shape
     out = np.empty((b, m * (m + 1) // 2))
     index = frozen(np.ascontiguousarray(index))
-    _within(parts(x), index, _is_product(base), out)
+    place = np.full(x.columns, -1, np.int64)
+    most = m * int(np.diff(x.indptr).max(initial=0))
+    seen = np.empty(min(x.columns, most), np.int64)
+    _within(parts(x), index, _is_product(base), place, seen, out)
     return out
 
 
