@@ -73,7 +73,7 @@ def test_methods_work_on_sparse_features(method):
 
 
 def test_candidates_grow_and_blocks_and_workers_change_nothing():
-    options = {"k": 5, "kernel": "cosine", "grow": 0.3, "search": "exact"}
+    options = {"k": 3, "kernel": "cosine", "grow": 1e-3, "search": "exact"}
     graph = build_graph(counts(), **options)
     assert graph.report["candidates_grown"] > 0
     assert_equal_graphs(graph, build_graph(counts().toarray(), **options))
@@ -170,13 +170,13 @@ def test_sparse_files_are_read_sparse_or_dense(tmp_path, kind):
 
 
 def test_ids_stand_beside_a_sparse_matrix(tmp_path):
-    sp.save_npz(tmp_path / "x.npz", counts(6))
+    sp.save_npz(tmp_path / "x.npz", counts(8))
     with np.load(tmp_path / "x.npz") as archive:
         members = dict(archive)
-    np.savez(tmp_path / "x.npz", **members, ids=np.array(list("abcdef")))
+    np.savez(tmp_path / "x.npz", **members, ids=np.array(list("abcdefgh")))
     for sparse in ("", "rows"):
         read = formats.read_features(tmp_path / "x.npz", sparse=sparse)
-        assert read.ids == tuple("abcdef")
+        assert read.ids == tuple("abcdefgh")
 
 
 def test_graphs_and_similarities_are_no_features(tmp_path):
