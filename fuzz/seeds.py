@@ -127,11 +127,19 @@ def _features(x: np.ndarray) -> list[Seed]:
         "x.h5ad": chunked.getvalue(),
         "x.parquet": parquet(id=ids, a=x[:, 0], b=x[:, 1].astype("f4")),
         "v.parquet": parquet(x=pa.array(x.tolist()), id=ids),
+        "s.npz": _packed_sparse(x),
+        "s.mat": matlab(x=sparse.csc_array(np.maximum(x, 0))),
         "x.mat": matlab(x=x, y=np.arange(len(x)), ids=np.array(ids, object)),
         "p.mat": matlab(packed=False, x=x.astype("i2"), s={"a": x, "b": "text"}),
     }
     found = [Seed("features", name, data) for name, data in files.items()]
     return [*found, Seed("similarities", "gram.npz", gram.getvalue())]
+
+
+def _packed_sparse(x: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    sparse.save_npz(stream, sparse.csr_array(np.maximum(x, 0)))
+    return stream.getvalue()
 
 
 def _labels() -> list[Seed]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nnkgraph import formats, registry
 from nnkgraph.bounded import memory_limit
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.executors import pool_size
 from nnkgraph.memory import available_memory, free_addresses, in_words, taken_memory
@@ -73,7 +73,8 @@ def estimate(
     x, n, k = features.x, len(features.x), plan.k
     listed = n if span is None or not is_by_rows(plan.search) else len(span)
     width = min(plan.method.width(k), max(n - 1, 1))
-    d = 0 if isinstance(x, SparseGram) else int(x.shape[1])
+    sparse = isinstance(x, SparseGram | SparseRows)
+    d = 0 if sparse else int(x.shape[1])
     rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
     count, in_process = pool_size(executor, workers, seconds=seconds)
     lists, edges = listed * width * (4 + 8 + 8), listed * width * 16
@@ -81,6 +82,9 @@ def estimate(
     # What must be in memory as a whole, and what may be in files.
     fixed = _PROCESS + (0 if in_process else _WORKER * count) + _NODE * n
     search, held, searched = _search_memory(plan, n, d, width, span, count)
+    if sparse:
+        # Sparse rows are searched by their columns, of which there is a copy.
+        held, searched = 2 * rows, 0
     whole = [f"search {search}"] * bool(held)
     fixed += held
     if not isinstance(x, np.memmap):

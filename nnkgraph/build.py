@@ -132,7 +132,7 @@ def build_graph(
         duplicates=duplicates,
         executor=executor,
     )
-    check_connect(connect, plan.kernel, plan.rule)
+    check_connect(connect, plan.kernel, plan.rule, features.x)
     check_digits(digits)
     if k_check or grow is not None:
         check_grow(plan.method, plan.kernel, grow, plan.k, max_k)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nnkgraph.compiled import borrowed, compiled, frozen
 from nnkgraph.components import component_labels
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 from nnkgraph.edges import with_edges
 from nnkgraph.errors import ParameterError
 from nnkgraph.pairs import BASES, DISTANCES, any_value
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WAYS = ("none", "mst")
 
 
-def check_connect(way: str, kernel: Kernel, rule: str) -> None:
+def check_connect(way: str, kernel: Kernel, rule: str, x: Any) -> None:
     """Refuse what cannot be connected."""
     if way not in WAYS:
         raise ParameterError(f"unknown way {way!r} to connect; choose from none, mst")
@@ -32,6 +32,10 @@ def check_connect(way: str, kernel: Kernel, rule: str) -> None:
         raise ParameterError("a directed graph is not connected: use another rule")
     if kernel.nearness not in BASES:
         raise ParameterError("a kernel function has no distances to connect by")
+    if isinstance(x, SparseGram):
+        raise ParameterError("a sparse matrix of similarities has no bridges to offer")
+    if isinstance(x, SparseRows):
+        raise ParameterError("bridges need a dense matrix of features: leave out mst")
 
 
 def single(kernel: Kernel, candidates: Candidates) -> Kernel:
@@ -49,8 +53,6 @@ def connected(graph: Graph, x: Any, kernel: Kernel, min_weight: float) -> Graph:
     The bridges are those of a minimum spanning tree of the components. Each weighs what
     the kernel says, but not less than ``min_weight``.
     """
-    if isinstance(x, SparseGram):
-        raise ParameterError("a sparse matrix of similarities has no bridges to offer")
     bridges = _bridges(graph, x, kernel.nearness)
     if not len(bridges):
         return replace(graph, bridges=bridges)

@@ -22,6 +22,7 @@ from nnkgraph.checks import (
 )
 from nnkgraph.gram import SparseGram
 from nnkgraph.objects import Convertible
+from nnkgraph.sparse_rows import SparseRows
 
 __all__ = [
     "Answers",
@@ -30,6 +31,7 @@ __all__ = [
     "Graph",
     "Neighborhoods",
     "SparseGram",
+    "SparseRows",
 ]
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ class Features:
     x: Any
     """(n, d), float32 or float64, C order, finite; may be a read-only memory map.
 
-    For kernel ``precomputed`` it is (n, n), and may be a ``SparseGram``.
+    For kernel ``precomputed`` it is (n, n), and may be a ``SparseGram``; for kernels
+    ``cosine``, ``gaussian`` and ``linear`` it may be ``SparseRows``.
     """
 
     ids: tuple[str, ...] | None = None
@@ -81,7 +84,7 @@ class Features:
 
         float32 and float64 in C order are taken as they are, without a copy.
         Every other real dtype is converted without loss (long double and 64-bit
-        integers: to the nearest float64).
+        integers: to the nearest float64). Sparse matrices of scipy stay sparse.
 
         Parameters
         ----------
@@ -95,6 +98,11 @@ class Features:
             For values that are no real numbers, shapes that are no matrix, NaN and
             infinity (with row, column and count), and repeated ids.
         """
+        if hasattr(x, "tocsr"):  # a sparse matrix of scipy
+            matrix: Any = x
+            rows: Any = SparseRows.of(matrix, name)
+            named = None if ids is None else check_ids(ids, rows, name)
+            return cls(rows, named, name, str(matrix.dtype))
         array = np.asanyarray(x)
         dtype = str(array.dtype)
         check_shape(array, name)
@@ -110,6 +118,8 @@ class Features:
     @cached_property
     def sha256(self) -> str:
         """Hash of the values in C order as float64, whatever the dtype."""
+        if isinstance(self.x, SparseRows):
+            return self.x.sha256()
         digest = hashlib.sha256()
         if isinstance(self.x, SparseGram):
             digest.update(np.ascontiguousarray(self.x.indptr, dtype="<i8").data)

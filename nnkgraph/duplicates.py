@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.blockwise import row_slices, taken_rows
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 from nnkgraph.edges import with_edges
 from nnkgraph.errors import InputError
 from nnkgraph.pairs import first_equal_rows
@@ -55,7 +55,8 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
     InputError
         Where there are identical rows and the policy is ``error``.
     """
-    first = _first_equal(x) if isinstance(x, SparseGram) else first_equal_rows(x)
+    sparse = isinstance(x, SparseGram | SparseRows)
+    first = _first_equal(x) if sparse else first_equal_rows(x)
     copies = np.flatnonzero(first != np.arange(len(x)))
     if not len(copies):
         return Rows(x)
@@ -73,7 +74,7 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
     return Rows(kept, first, origin)
 
 
-def _first_equal(x: SparseGram) -> IndexArray:
+def _first_equal(x: SparseGram | SparseRows) -> IndexArray:
     """Return, for every row of a sparse matrix, the lowest row that equals it."""
     known: dict[bytes, int] = {}
     first = np.empty(len(x), np.int64)

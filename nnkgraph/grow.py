@@ -191,7 +191,7 @@ def _look_further(
             Candidates(near[some], distance[some]),
             kernel=kernel,
             method=method,
-            points=np.ascontiguousarray(x[rows[some]]),
+            points=x[rows[some]],
         )
         target = rows[some]
         state.index[target, :seen], state.distance[target, :seen] = (

@@ -11,6 +11,7 @@ from nnkgraph import blocks
 from nnkgraph.data import Neighborhoods, SparseGram
 from nnkgraph.problem import Problem
 from nnkgraph.shared_rows import share_rows
+from nnkgraph.sparse_rows import work_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from nnkgraph.executors import Pool, Shared
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
-    from nnkgraph.shared_rows import SharedGram
+    from nnkgraph.shared_rows import SharedGram, SharedRows
 
 
 _BLOCK_SECONDS = 0.1
@@ -32,8 +33,8 @@ _BLOCK_SECONDS = 0.1
 class _Task:
     """What every block needs; small, because it travels to the workers."""
 
-    x: Shared | SharedGram
-    points: Shared | None
+    x: Shared | SharedGram | SharedRows
+    points: Shared | SharedGram | SharedRows | None
     index: Shared
     distance: Shared
     first: Shared | None
@@ -51,7 +52,7 @@ def solve(
     kernel: Kernel,
     method: Method,
     first: IndexArray | None = None,
-    points: FloatArray | None = None,
+    points: Any = None,
     start: int = 0,
     k: int = 0,
     block: int = 0,
@@ -104,7 +105,7 @@ def solve(
     n, m = candidates.index.shape
     task = _Task(
         share_rows(pool, x),
-        None if points is None else pool.share(points),
+        None if points is None else share_rows(pool, points),
         pool.share(candidates.index),
         pool.share(candidates.distance),
         None if first is None else pool.share(first),
@@ -122,7 +123,7 @@ def solve(
         (weights, errors, certificate),
         rows=n,
         first=start,
-        block=block or _block_rows(n, m, x.shape[1], pool.workers, checkpoint),
+        block=block or _block_rows(n, m, work_columns(x), pool.workers, checkpoint),
         on_rows=on_rows,
         kept=blocks.kept_in(checkpoint, "solve"),
     )
@@ -156,7 +157,8 @@ def _weigh_block(
     part = slice(start - task.start, stop - task.start)
     index, distance = task.index.open()[part], task.distance.open()[part]
     if task.points is not None:
-        problem = Problem(x, task.points.open()[part], index, distance, task.kernel)
+        points: Any = task.points.open()
+        problem = Problem(x, points[part], index, distance, task.kernel)
     else:
         every = np.arange(start, stop)
         queries = None if isinstance(x, SparseGram) else x[rows]

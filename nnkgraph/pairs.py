@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from nnkgraph import sparse_lanes
 from nnkgraph.compiled import compiled, frozen, inlined
 from nnkgraph.lanes import inner_product, l1_distance, squared_distance
+from nnkgraph.sparse_rows import SparseRows
 
 BASES = ("squared-distance", "inner-product", "absolute-product", "l1-distance", "gram")
 """Values of two rows. For ``gram`` they stand in a matrix: row i, column j."""
@@ -68,6 +70,8 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
     -------
     (b, m) array of float64
     """
+    if isinstance(x, SparseRows):
+        return sparse_lanes.cross_values(x, queries, index, base)
     out = np.empty(index.shape)
     _cross(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
     return out
@@ -94,6 +98,8 @@ def within_values(x: Any, index: Any, base: str) -> Any:
     (b, m(m+1)/2) array of float64
         Lower triangles row by row, diagonals included; 0 where one is missing.
     """
+    if isinstance(x, SparseRows):
+        return sparse_lanes.within_values(x, index, base)
     b, m = index.shape
     out = np.empty((b, m * (m + 1) // 2))
     _within(frozen(x), frozen(index), BASES.index(base), out)

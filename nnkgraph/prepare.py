@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import blocks, neighborhoods, registry
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 from nnkgraph.duplicates import POLICIES, distinct_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.scaling import SCALES, scaled
 from nnkgraph.search import Wanted
-from nnkgraph.search.auto import exact_seconds, kdtree_seconds
+from nnkgraph.search.auto import Auto, exact_seconds, kdtree_seconds
+from nnkgraph.search.exact import Exact
+from nnkgraph.search.precomputed import Precomputed
+from nnkgraph.sparse_rows import work_columns
 from nnkgraph.symmetrize import check_rule
 
 if TYPE_CHECKING:
@@ -71,13 +74,30 @@ def make_plan(
         raise ParameterError(
             f"method {method!r} needs distinct rows: use duplicates merge or error"
         )
-    return Plan(
-        checked_k(k, features),
-        weigher,
-        similarity,
-        registry.create("search", search),
-        rule,
-    )
+    finder: Search = registry.create("search", search)
+    plan = Plan(checked_k(k, features), weigher, similarity, finder, rule)
+    if isinstance(features.x, SparseRows):
+        _check_sparse(plan, scale)
+    return plan
+
+
+def _check_sparse(plan: Plan, scale: str) -> None:
+    """Refuse what would need all the zeros of sparse features."""
+    by_pairs = plan.kernel.base in {"squared-distance", "inner-product"}
+    if not by_pairs or plan.kernel.form not in {"affine", "exponential"}:
+        raise ParameterError(
+            "sparse features work with kernels cosine, gaussian and linear; others "
+            "need a dense matrix"
+        )
+    if plan.method.dense:
+        name = registry.spec(plan.method).partition(":")[0]
+        raise ParameterError(f"method {name!r} needs a dense matrix of features")
+    if scale not in {"none", "unit"}:
+        raise ParameterError(
+            f"scale {scale!r} would fill the zeros of sparse features: use none or unit"
+        )
+    if not isinstance(plan.search, Auto | Exact | Precomputed):
+        raise ParameterError("sparse features are searched by 'exact' only")
 
 
 def check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
@@ -150,7 +170,7 @@ def worker_warnings(asked: int | str, used: int) -> list[str]:
 
 def estimated_seconds(x: Any, k: int) -> float:
     """Estimate roughly how long one processor will work."""
-    n, d = len(x), int(x.shape[1])
+    n, d = len(x), work_columns(x)
     search = min(exact_seconds(n, d), kdtree_seconds(n, d))
     return 2.0 * search + n * neighborhoods.row_seconds(k, d)
 
@@ -163,6 +183,10 @@ def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:
             from scipy.sparse import csr_array
 
             tiny = SparseGram.of(csr_array(tiny))
+    elif isinstance(x, SparseRows):
+        from scipy.sparse import csr_array
+
+        tiny = SparseRows.of(csr_array(np.arange(24.0).reshape(6, 4)), "")
     else:
         tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
     task = (tiny, kernel, method)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import pairs, sparse_pairs
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 from nnkgraph.similarity import similarities
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class Problem:
     @property
     def fused(self) -> bool:
         """Whether the solver may compute similarities from features itself."""
-        return bool(self.kernel.form) and self.kernel.base in _FUSED
+        dense = not isinstance(self.x, SparseRows)
+        return dense and bool(self.kernel.form) and self.kernel.base in _FUSED
 
     def cross(self) -> FloatArray:
         """Return (b, m) similarities of nodes and candidates, 0 where there is none."""

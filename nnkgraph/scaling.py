@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.blockwise import row_slices
 from nnkgraph.bounded import new_array
 from nnkgraph.checks import row_blocks
+from nnkgraph.data import SparseRows
 from nnkgraph.errors import InputError
+from nnkgraph.pairs import cross_values
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray
@@ -52,7 +54,8 @@ class Scaling:
     def applied(self, x: FloatArray, name: str) -> FloatArray:
         """Return rows scaled in float64, or themselves where there is nothing to do."""
         if self.how == "unit":
-            return unit_rows(x, name)
+            unit: FloatArray = unit_rows(x, name)
+            return unit
         if self.low is None or self.width is None:
             return x
         there = self.width > 0
@@ -67,9 +70,13 @@ def scaled(x: FloatArray, how: str, name: str) -> FloatArray:
     return Scaling.of(x, how).applied(x, name)
 
 
-def unit_rows(x: FloatArray, name: str) -> FloatArray:
+def unit_rows(x: Any, name: str) -> Any:
     """Return the rows scaled to length 1; a row of zeros is refused."""
-    largest = np.maximum(x.max(axis=1), -x.min(axis=1)).astype(np.float64)
+    if isinstance(x, SparseRows):
+        most: Any = abs(x.matrix()).max(axis=1)
+        largest = np.ravel(most.toarray())
+    else:
+        largest = np.maximum(x.max(axis=1), -x.min(axis=1)).astype(np.float64)
     zero = np.flatnonzero(largest == 0)
     if len(zero):
         raise InputError(
@@ -78,9 +85,25 @@ def unit_rows(x: FloatArray, name: str) -> FloatArray:
             "kernel or scale"
         )
     # Dividing by a power of two first is exact, and keeps the squares in range.
-    power = np.exp2(np.floor(np.log2(largest)))[:, np.newaxis]
+    power = np.exp2(np.floor(np.log2(largest)))
+    if isinstance(x, SparseRows):
+        return _of_length_one(x, power)
     unit: FloatArray = new_array(x.shape, np.float64)
     for rows in row_slices(len(x), 32 * x.shape[1]):
-        part = x[rows] / power[rows]
-        unit[rows] = part / np.sqrt(np.einsum("ij,ij->i", part, part))[:, np.newaxis]
+        unit[rows] = _of_length_one(x[rows], power[rows])
     return unit
+
+
+def _of_length_one(x: Any, power: FloatArray) -> Any:
+    """Return rows divided by their powers of two, then by their lengths."""
+    part = _divided(x, power)
+    every = np.arange(len(part))[:, np.newaxis]
+    squares = cross_values(part, part, every, "inner-product")[:, 0]
+    return _divided(part, np.sqrt(squares))
+
+
+def _divided(x: Any, by: FloatArray) -> Any:
+    """Return rows divided by a number each."""
+    if isinstance(x, SparseRows):
+        return replace(x, data=x.data / np.repeat(by, np.diff(x.indptr)))
+    return x / by[:, np.newaxis]

@@ -31,7 +31,8 @@ def table(path, **columns):
 
 def pairs(graph):
     a = sp.coo_array(sp.triu(graph.adjacency))
-    return dict(zip(zip(*(c.tolist() for c in a.coords), strict=True), a.data.tolist()))
+    ends = zip(*(one.tolist() for one in a.coords), strict=True)
+    return dict(zip(ends, a.data.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("directed", [False, True])

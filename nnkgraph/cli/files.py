@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnkgraph.data import Features, Graph
+    from nnkgraph.formats._format import Sparse
     from nnkgraph.labels import Labels
 
 
@@ -44,7 +45,7 @@ def read_features(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
-    sparse: bool = False,
+    sparse: Sparse = "",
     gaps: bool = False,
 ) -> Features:
     """Read features with the options of the command line."""

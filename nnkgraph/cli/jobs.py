@@ -82,7 +82,7 @@ def build_all(
         "delimiter": delimiter,
         "header": header,
         "id_column": id_column,
-        "sparse": kernel.base == "gram",
+        "sparse": "similarities" if kernel.base == "gram" else "rows",
     }
     for files in names_of(features, goal.path, report, resume):
         try:

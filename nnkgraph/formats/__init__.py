@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nnkgraph.labels import Labels
 
     AnyPath = str | os.PathLike[str]
-    from nnkgraph.formats._format import Note
+    from nnkgraph.formats._format import Note, Sparse
 
 __all__ = [
     "check_file",
@@ -58,7 +58,7 @@ def read_features(
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
-    sparse: bool = False,
+    sparse: Sparse = "",
     gaps: bool = False,
     note: Note = ignore,
 ) -> Features:
@@ -77,7 +77,8 @@ def read_features(
     delimiter
         What stands between the fields of a text table; by default, by suffix.
     sparse
-        Whether a sparse matrix of similarities is welcome, for kernel precomputed.
+        What a sparse matrix is taken for: "similarities", for kernel precomputed, or
+        "rows" of features that stay sparse; by default features that become dense.
     gaps
         Whether NaN may stand for values that are not there, as in coordinates.
     note

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseGram
 from nnkgraph.errors import InputError
-from nnkgraph.formats._arrays import REAL, index_dtype
+from nnkgraph.formats._arrays import index_dtype
 from nnkgraph.formats._memory import check_fits
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from nnkgraph.data import Graph
-    from nnkgraph.formats._zip import Archive
 
     IntArray = NDArray[np.int64]
     Edges = tuple[list[int], list[int], list[float]]
@@ -74,68 +72,6 @@ def from_edges(
         weights = np.concatenate([weights, weights])
         order = np.argsort(source * n + target, kind="stable")
     return _compressed(n, source[order], target[order], weights[order])
-
-
-def from_sparse(archive: Archive) -> csr_array:
-    """Build an adjacency matrix from what ``scipy.sparse.save_npz`` wrote."""
-    n, rows, cols, data = _sparse_parts(archive)
-    return from_edges(
-        n,
-        rows,
-        cols,
-        data,
-        directed=True,
-        name=archive.name,
-        where=lambda edge: f"entry {edge}",
-    )
-
-
-def gram_from_sparse(archive: Archive) -> SparseGram:
-    """Build a matrix of similarities from what ``scipy.sparse.save_npz`` wrote."""
-    from scipy.sparse import coo_array
-
-    n, rows, cols, data = _sparse_parts(archive)
-    wrong = (rows < 0) | (rows >= n) | (cols < 0) | (cols >= n) | ~np.isfinite(data)
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"{archive.name}: entry {at} (row {rows[at]}, column {cols[at]}, value "
-            f"{data[at]:g}) is no finite similarity of {n} rows"
-        )
-    return SparseGram.of(coo_array((data, (rows, cols)), (n, n)))
-
-
-def _sparse_parts(
-    archive: Archive,
-) -> tuple[int, IntArray, IntArray, NDArray[np.float64]]:
-    """Return the size, rows, columns and values of a sparse matrix."""
-    name = archive.name
-    if "format" not in archive or "shape" not in archive:
-        raise InputError(f"{name}: not a sparse matrix as scipy.sparse.save_npz writes")
-    kind = archive.text("format")
-    keys = {"coo": ("row", "col")}.get(kind, ("indices", "indptr"))
-    if kind not in {"csr", "csc", "coo"}:
-        raise InputError(f"{name}: sparse format {kind!r}; save it as csr, csc or coo")
-    if any(key not in archive for key in ("data", *keys)):
-        raise InputError(f"{name}: the sparse matrix lacks one of data, {keys}")
-    n = _square(archive)
-    data = archive.read("data")
-    if data.ndim != 1 or data.dtype.kind not in REAL:
-        raise InputError(f"{name}: the weights are no list of real numbers")
-    first, second = _integers(archive, keys[0]), _integers(archive, keys[1])
-    if kind == "coo":
-        rows, cols = first, second
-    else:
-        _check_pointers(second, n, len(data), name)
-        rows, cols = np.repeat(np.arange(n), np.diff(second)), first
-        if kind == "csc":
-            rows, cols = cols, rows
-    if not len(rows) == len(cols) == len(data):
-        raise InputError(f"{name}: the parts of the sparse matrix differ in length")
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # infinity is refused later, with its place
-        return n, rows, cols, data.astype(np.float64)
 
 
 def is_symmetric(a: csr_array) -> bool:
@@ -206,30 +142,3 @@ def _compressed(
     a = csr_array(parts, shape=(n, n))
     a.check_format(full_check=True)
     return a
-
-
-def _square(archive: Archive) -> int:
-    header = archive.headers["shape"]
-    if header.shape != (2,) or header.dtype.kind not in "iu":
-        raise InputError(f"{archive.name}: the matrix has no two extents")
-    n, m = archive.read("shape").tolist()
-    if n != m:
-        raise InputError(
-            f"{archive.name}: the matrix has to be square; this one is {n} x {m}"
-        )
-    check_nodes(n, archive.name)
-    return int(n)
-
-
-def _integers(archive: Archive, key: str) -> IntArray:
-    header = archive.headers[key]
-    if len(header.shape) != 1 or header.dtype.kind not in "iu":
-        raise InputError(f"{archive.name}: {key!r} is no list of integers")
-    return archive.read(key).astype(np.int64)
-
-
-def _check_pointers(indptr: IntArray, n: int, nnz: int, name: str) -> None:
-    if len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != nnz:
-        raise InputError(f"{name}: 'indptr' does not fit {n} nodes and {nnz} entries")
-    if (np.diff(indptr) < 0).any():
-        raise InputError(f"{name}: 'indptr' decreases")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
 
 from nnkgraph.errors import OutputError, ParameterError
 from nnkgraph.formats._source import show
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nnkgraph.formats._source import Source
 
     Note = Callable[[str], None]
+    Sparse = Literal["", "rows", "similarities"]
 
 
 def ignore(remark: str, /) -> None:
@@ -43,8 +44,8 @@ class TextOptions:
     delimiter: str | None = None
     """What stands between two fields; None decides by suffix."""
 
-    sparse: bool = False
-    """Whether a sparse matrix of similarities may come in place of features."""
+    sparse: Sparse = ""
+    """What a sparse matrix is: similarities, rows that stay sparse, or dense rows."""
 
     gaps: bool = False
     """Whether NaN may stand for values that are not there, as in coordinates."""

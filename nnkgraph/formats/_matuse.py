@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import SparseRows
 from nnkgraph.errors import InputError
 from nnkgraph.formats._adjacency import check_nodes
 from nnkgraph.formats._h5 import open_h5
 from nnkgraph.formats._mat73 import Mat73File
 from nnkgraph.formats._matread import MatFile
 from nnkgraph.formats._source import expect, show
+from nnkgraph.formats._sparsefile import check_sparse_shape, refuse_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,9 +125,24 @@ def square_entries(mat: Mat, name: str) -> tuple[int, Any, Any, Any]:
     return shape[0], rows, cols, values.astype(np.float64)
 
 
+def sparse_rows(mat: Mat, name: str) -> SparseRows:
+    """Return a sparse matrix of features."""
+    from scipy.sparse import coo_array
+
+    shape = mat.shape(name)
+    rows, cols, values = sparse_entries(mat, name)
+    check_sparse_shape(shape, len(values), mat.name)
+    found = SparseRows.of(coo_array((values, (rows, cols)), shape), mat.name)
+    refuse_similarities(found, mat.name)
+    return found
+
+
 def sparse_entries(mat: Mat, name: str) -> tuple[Any, Any, Any]:
     """Return rows, columns and values of a sparse matrix, once they were checked."""
-    height, width = mat.shape(name)
+    shape = mat.shape(name)
+    if len(shape) != 2:
+        raise InputError(f"{mat.name}: {show(name)!r} is no matrix")
+    height, width = shape
     rows, starts, values = mat.sparse(name)
     wrong = InputError(f"{mat.name}: the sparse matrix {show(name)!r} is damaged")
     if any(

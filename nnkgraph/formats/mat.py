@@ -18,9 +18,11 @@ from nnkgraph.formats._matuse import (
     pick_graph,
     pick_matrix,
     require,
+    sparse_rows,
     square_entries,
 )
 from nnkgraph.formats._source import show
+from nnkgraph.formats._sparsefile import sparse_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +47,12 @@ class MatLab(Format):
         """Read the only matrix, or the variable that the item names."""
         with open_mat(source) as mat:
             name = source.item or pick_matrix(mat)
-            require(mat, name, "number")
+            require(mat, name, "number", "sparse")
+            if mat.kind(name) == "sparse":
+                rows = sparse_rows(mat, name)
+                return sparse_features(
+                    rows, ids_of(mat, len(rows)), source.name, options
+                )
             x = mat.numbers(name)
             ids = ids_of(mat, len(x)) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)

@@ -9,11 +9,7 @@ import numpy as np
 
 from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError
-from nnkgraph.formats._adjacency import (
-    from_sparse,
-    gram_from_sparse,
-    is_directed,
-)
+from nnkgraph.formats._adjacency import is_directed
 from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, index_dtype
 from nnkgraph.formats._columns import pick_column
 from nnkgraph.formats._extras import (
@@ -23,6 +19,12 @@ from nnkgraph.formats._extras import (
 )
 from nnkgraph.formats._format import Extras, Format
 from nnkgraph.formats._source import show
+from nnkgraph.formats._sparsefile import (
+    from_sparse,
+    gram_from_sparse,
+    rows_from_sparse,
+    sparse_features,
+)
 from nnkgraph.formats._zip import Archive, open_archive, write_archive
 
 if TYPE_CHECKING:
@@ -45,18 +47,16 @@ class Npz(Format):
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the one that the item names."""
         with open_archive(source) as archive:
-            if options.sparse and _is_sparse(archive):
-                gram: Any = gram_from_sparse(archive)
-                return Features(gram, None, source.name, str(gram.dtype))
+            if _is_sparse(archive) and source.item is None:
+                if options.sparse == "similarities":
+                    gram: Any = gram_from_sparse(archive)
+                    return Features(gram, None, source.name, str(gram.dtype))
+                rows = rows_from_sparse(archive)
+                ids = _ids(archive, len(rows), options)
+                return sparse_features(rows, ids, source.name, options)
             key = _pick(archive, source)
             x = archive.read(key)
-            ids = None
-            if "ids" in archive and key != "ids":
-                header = archive.headers["ids"]
-                if header.shape == x.shape[:1] and header.dtype.kind in "US":
-                    ids = archive.strings("ids")
-                else:
-                    options.note(f"{source.name}: 'ids' are no row names: {header}")
+            ids = None if key == "ids" else _ids(archive, len(x), options)
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(
@@ -192,10 +192,7 @@ def read_extras(archive: Archive) -> Extras:
 def _pick(archive: Archive, source: Source) -> str:
     """Return the name of the array with the features."""
     if _is_sparse(archive):
-        raise InputError(
-            f"{source.name}: holds a sparse matrix, not features; save a dense array "
-            "(or is it one of similarities, for kernel precomputed?)"
-        )
+        raise InputError(f"{source.name}: holds a sparse matrix; leave out the item")
     if source.item is not None:
         _require(archive, source.item)
         return source.item
@@ -216,6 +213,17 @@ def _pick(archive: Archive, source: Source) -> str:
         f"{source.name}: there are several matrices inside; name one as "
         f"FILE::{show(matrices[0])}: {_contents(archive)}"
     )
+
+
+def _ids(archive: Archive, n: int, options: TextOptions) -> tuple[str, ...] | None:
+    """Return the names of the rows, where there are any."""
+    if "ids" not in archive:
+        return None
+    header = archive.headers["ids"]
+    if header.shape == (n,) and header.dtype.kind in "US":
+        return archive.strings("ids")
+    options.note(f"{archive.name}: 'ids' are no row names: {header}")
+    return None
 
 
 def _is_sparse(archive: Archive) -> bool:

@@ -29,6 +29,9 @@ class Method(Protocol):
     has_certificate: ClassVar[bool]
     """Whether it yields a proof for every node."""
 
+    dense: ClassVar[bool]
+    """Whether it looks at the values of features itself, which sparse ones lack."""
+
     uses_kernel: ClassVar[bool]
     """Whether its weights depend on the kernel, and so on a bandwidth."""
 
@@ -62,6 +65,7 @@ class Plain:
     rule: ClassVar[str] = "max"
     has_error: ClassVar[bool] = False
     has_certificate: ClassVar[bool] = False
+    dense: ClassVar[bool] = False
     uses_kernel: ClassVar[bool] = True
 
     def check(self, kernel: Kernel, /) -> None:

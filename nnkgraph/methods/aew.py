@@ -26,6 +26,7 @@ class Aew(Plain):
     """Gaussian weights whose feature scales rebuild nodes from their neighbors best."""
 
     local: ClassVar[bool] = False
+    dense: ClassVar[bool] = True
 
     iterations: int = 100
     """The most steps to take, at least 1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Eps(Plain):
     """Every node within a radius is a neighbor, weighted by its kernel similarity."""
+
+    dense: ClassVar[bool] = True
 
     radius: float = 0.0
     """The radius in the features' unit; 0 takes 3 sigma."""

@@ -25,6 +25,7 @@ class Lle(Plain):
     """Weights that sum to 1 and rebuild the node from its candidates best."""
 
     has_certificate: ClassVar[bool] = True
+    dense: ClassVar[bool] = True
     uses_kernel: ClassVar[bool] = False
 
     ridge: float = 1e-3

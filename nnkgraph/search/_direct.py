@@ -47,7 +47,7 @@ class DirectPart:
 
 def direct_part(wanted: Wanted) -> DirectPart:
     """Share the rows of a search."""
-    x = share_rows(wanted.pool, wanted.x)
+    x: Any = share_rows(wanted.pool, wanted.x)
     return DirectPart(x, wanted.base, wanted.k, wanted.similarity)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from nnkgraph import registry
+from nnkgraph.data import SparseRows
 from nnkgraph.pairs import DISTANCES
 from nnkgraph.search import check_by_rows
 
@@ -28,7 +29,10 @@ class Auto:
     def find(self, wanted: Wanted, /) -> Candidates:
         """Choose, search, and say what was chosen and why."""
         n, d = wanted.x.shape
-        name, why = choose(n, d, wanted.k, wanted.base)
+        if isinstance(wanted.x, SparseRows):
+            name, why = "exact", "sparse rows"
+        else:
+            name, why = choose(n, d, wanted.k, wanted.base)
         search: Search = registry.create("search", name)
         if wanted.span is not None:
             check_by_rows(search, name)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph import blocks
-from nnkgraph.data import Candidates, SparseGram
+from nnkgraph.data import Candidates, SparseGram, SparseRows
 from nnkgraph.search import distance_of, index_dtype
 from nnkgraph.search._bounds import Part, asked_by, prepare
 from nnkgraph.search._decide import decide, judge, search_rows
 from nnkgraph.search._direct import GRAIN, direct_part, select, select_block
 from nnkgraph.search._mutual import Reservoirs, empty_reservoirs, fill
+from nnkgraph.search._sparse import select_sparse, select_sparse_block, sparse_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,10 @@ class Exact:
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
+        if isinstance(wanted.x, SparseRows):
+            shares = sparse_part(wanted)
+            n = len(wanted.x)
+            return _run(wanted, select_sparse_block, shares, n, wanted.on_rows)
         if wanted.base in MULTIPLIED:
             return self._find_by_products(wanted)
         part = direct_part(wanted)
@@ -118,6 +123,8 @@ def nearest_to(wanted: Wanted, points: FloatArray) -> Candidates:
 
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:
     """Return the exact candidates of some rows only."""
+    if isinstance(wanted.x, SparseRows):
+        return select_sparse(sparse_part(wanted), rows)[0]
     if wanted.base not in MULTIPLIED:
         x = wanted.x
         queries = None if isinstance(x, SparseGram) else x[rows]

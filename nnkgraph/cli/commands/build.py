@@ -113,9 +113,10 @@ from nnkgraph.cli import options
 def command(features: tuple[str, ...], **settings: Any) -> None:
     """Build a graph from FEATURES: a file, FILE::DATASET, or '-' for stdin.
 
-    Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5, .h5ad. Output: .npz, .tsv,
-    .csv, .edgelist (also .gz), .graphml, .mtx. Several inputs in one call need {name}
-    in the output's name; a bad one does not stop the others.
+    Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5, .h5ad, .parquet, .mat.
+    Output: .npz, .tsv, .csv, .edgelist (also .gz), .graphml, .gexf, .mtx, .parquet,
+    .pyg.npz, .mat. Several inputs in one call need {name} in the output's name; a bad
+    one does not stop the others.
 
     \b
     Examples:

@@ -97,13 +97,14 @@ def command(
         from nnkgraph.tasks.plot import new_figure
 
         new_figure(1, 1)  # what pictures need is missing before the work, not after it
+    gram = registry.create("kernels", settings["kernel"]).base == "gram"
     matrix = read_features(
         features,
         format=format,
         delimiter=delimiter,
         header=header,
         id_column=id_column,
-        sparse=registry.create("kernels", settings["kernel"]).base == "gram",
+        sparse="similarities" if gram else "",
     )
     found = compare(matrix, stages=Progress(), **settings)
     for name in output:

@@ -69,7 +69,8 @@ def command(
         "id_column": id_column,
     }
     gram = registry.create("kernels", settings["kernel"]).base == "gram"
-    matrix = read_features(features, **reading, sparse=gram)
+    sparse: Any = "similarities" if gram else ""
+    matrix = read_features(features, **reading, sparse=sparse)
     found = diagnose(matrix, stages=Progress(), **settings)
     for note in found.notes:
         say.summary(note)

@@ -91,7 +91,7 @@ def command(
     matrix = read_features(
         features,
         format=format,
-        sparse=kernel.base == "gram",
+        sparse="similarities" if kernel.base == "gram" else "",
         **_about_tables(features, coords, table),
     )
     where = None

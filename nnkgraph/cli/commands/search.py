@@ -90,13 +90,14 @@ def command(
     else:
         check_shard_file(output, write_format, no_clobber=no_clobber, inputs=[features])
     click.get_current_context().with_resource(limited(memory))
+    gram = registry.create("kernels", kernel).base == "gram"
     matrix = read_features(
         features,
         format=read_format,
         delimiter=delimiter,
         header=header,
         id_column=id_column,
-        sparse=registry.create("kernels", kernel).base == "gram",
+        sparse="similarities" if gram else "rows",
     )
     settings: dict[str, Any] = {
         "kernel": kernel,

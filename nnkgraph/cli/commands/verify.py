@@ -64,13 +64,14 @@ def command(
     of_features, of_graph = split_format(format, [features], graph)
     known = read_graph(graph, format=of_graph)
     kernel = str(known.provenance.get("kernel", ""))
+    gram = kernel.partition(":")[0] == "precomputed"
     matrix = read_features(
         features,
         format=of_features,
         delimiter=delimiter,
         header=header,
         id_column=id_column,
-        sparse=kernel.partition(":")[0] == "precomputed",
+        sparse="similarities" if gram else "",
     )
     found = verify(
         matrix, known, sample=sample, seed=seed, name=graph, stages=Progress()
