@@ -49,8 +49,8 @@ def drawing(
     if coordinates is None:
         at = _packed(replace(graph, adjacency=both, directed=False), parts, stages)
         caption = (
-            "Nodes are where the Laplacian eigenmap of the graph puts them, axis by "
-            "axis stretched to the same width."
+            "Nodes are where the Laplacian eigenmap of the graph puts them, with both "
+            "axes stretched so that nodes spread evenly: their order counts."
         )
         if len(parts) > 1:
             caption += " Components lie beside each other, in no order but by size."
@@ -121,17 +121,30 @@ def _packed(
     for part, side in zip(parts, sides, strict=True):
         if x and x + side > total:
             x, y, below = 0.0, y - below * (1 + _GAP), side
-        at[part] = _framed(at[part]) * side + [x + side / 2, y - side / 2]
+        at[part] = _evenly(at[part]) * side + [x + side / 2, y - side / 2]
         x += side * (1 + _GAP)
-    return _framed(at, square=True)
+    return _framed(at)
 
 
-def _framed(at: NDArray[np.float64], *, square: bool = False) -> NDArray[np.float64]:
-    """Move and stretch places into the square from -1/2 to 1/2."""
+def _evenly(at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return places by their ranks along each axis, from -1/2 to 1/2; ties stay so.
+
+    The first eigenvectors of a graph with clusters are nearly constant on each of them:
+    as they are, most nodes would lie on a few dots.
+    """
+    ranks = np.empty_like(at)
+    for axis in range(at.shape[1]):
+        _, place, times = np.unique(
+            at[:, axis], return_inverse=True, return_counts=True
+        )
+        ranks[:, axis] = (np.cumsum(times) - (times + 1) / 2)[place]
+    return ranks / max(1, len(at) - 1) - 0.5
+
+
+def _framed(at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Move and shrink places into the square from -1/2 to 1/2."""
     low, high = at.min(axis=0), at.max(axis=0)
-    width = high - low
-    if square:
-        width = np.full(2, width.max())
+    width = np.max(high - low)
     framed: NDArray[np.float64] = (at - (low + high) / 2) / np.where(
         width > 0, width, 1
     )

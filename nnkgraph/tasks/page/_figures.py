@@ -140,7 +140,7 @@ def _components(graph: Graph) -> dict[str, Any]:
     sizes = np.sort(np.bincount(label, minlength=count))[::-1]
     values, times = np.unique(sizes, return_counts=True)
     rows = [
-        [int(v), int(t), float(v * t / graph.nodes)]
+        [int(v), int(t), _percent(v * t, graph.nodes)]
         for v, t in zip(values, times, strict=True)
     ]
     rows.reverse()
@@ -150,7 +150,7 @@ def _components(graph: Graph) -> dict[str, Any]:
     return {
         "title": "Components",
         "text": text,
-        "head": ["nodes", "components of this size", "share of all nodes"],
+        "head": ["size", "components", "share of nodes"],
         "rows": rows[:_LISTED],
     }
 

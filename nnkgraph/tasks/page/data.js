@@ -38,7 +38,7 @@ function shown(value) {
 
 function table(head, rows) {
   const made = make("table");
-  const numbers = (rows[0] || []).map((one) => typeof one === "number");
+  const numbers = (rows[0] || []).map((one) => typeof one === "number" || /^[\d.]+ %$/.test(one));
   if (head) {
     const line = made.createTHead().insertRow();
     head.forEach((text, at) => line.append(make("th", text, { scope: "col", class: numbers[at] ? "number" : "" })));

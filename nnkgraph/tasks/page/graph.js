@@ -141,7 +141,7 @@ class View {
     const most = moving ? Math.min(MOVING_EDGES, source.length) : source.length;
     ink.clearRect(0, 0, this.width, this.height);
     const crowd = Math.min(1, Math.max(0.3, 9000 / (source.length + 1)));
-    const zoomed = Math.min(2.5, Math.sqrt(this.scale / this.base));
+    const zoomed = Math.min(1.5, Math.sqrt(this.scale / this.base));
     for (let shade = 0, edge = 0; shade < SHADES; shade++) {
       const share = 1 - shade / SHADES;
       const dim = this.only >= 0 ? 0.35 : 1;
@@ -166,7 +166,7 @@ class View {
   }
 
   radius() {
-    const base = Math.min(5, Math.max(1.4, 60 / Math.sqrt(this.n)));
+    const base = Math.min(5, Math.max(1.6, 110 / Math.sqrt(this.n)));
     return base * Math.min(2.2, Math.max(0.8, (this.scale / this.base) ** 0.35)) * (this.width < 500 ? 0.8 : 1);
   }
 

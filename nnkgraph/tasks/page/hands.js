@@ -1,5 +1,5 @@
 // What hands do to the graph: mouse, fingers and keys; and what is said about a node.
-const LISTED = 8;
+const LISTED = 8, LISTED_NARROW = 4, NARROW = 500;
 
 function nameOf(graph, node) {
   return graph.ids ? graph.ids[node] : `node ${node}`;
@@ -12,12 +12,12 @@ function showTip(view, node) {
   const facts = [];
   if (graph.label) facts.push(["label", graph.label[node] < 0 ? "none" : graph.classes[graph.label[node]]]);
   if (graph.error) facts.push(["error J", shown(+graph.error[node])]);
-  const edges = view.links[node];
+  const edges = view.links[node], most = view.width < NARROW ? LISTED_NARROW : LISTED;
   facts.push([graph.directed ? "edges out" : "edges", edges.length]);
   const lines = [make("strong", nameOf(graph, node)), table(null, facts)];
   if (edges.length) {
-    lines.push(make("div", edges.length > LISTED ? `heaviest ${LISTED} edges, by weight` : "edges, by weight", { class: "quiet" }));
-    lines.push(table(null, edges.slice(0, LISTED).map((edge) => [nameOf(graph, view.other(edge, node)), shown(graph.weight[edge])])));
+    lines.push(make("div", edges.length > most ? `heaviest ${most} edges, by weight` : "edges, by weight", { class: "quiet" }));
+    lines.push(table(null, edges.slice(0, most).map((edge) => [nameOf(graph, view.other(edge, node)), shown(graph.weight[edge])])));
   }
   tip.replaceChildren(...lines);
 }
@@ -25,6 +25,11 @@ function showTip(view, node) {
 function placeTip(x, y, width, height) {
   const tip = byId("tip"), gap = 16;
   const [w, h] = [tip.offsetWidth, tip.offsetHeight];
+  if (width < NARROW) {  // along the far side: beside the node there is no room
+    tip.style.left = "4px";
+    tip.style.top = `${y < height / 2 ? height - h - 4 : 4}px`;
+    return;
+  }
   const left = x + gap + w < width ? x + gap : x - gap - w;
   tip.style.left = `${Math.max(4, Math.min(left, width - w - 4))}px`;
   tip.style.top = `${Math.max(4, Math.min(y - h / 3, height - h - 4))}px`;
