@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from nnkgraph.labels import Labels
 
 
+_TEXT = (".csv", ".tsv", ".txt", ".gz")
+
+
+def is_table(spec: str) -> bool:
+    """Return whether a file is a table of text, by its name."""
+    return formats.split_item(spec)[0].lower().endswith(_TEXT)
+
+
 def split_format(
     given: str | None, inputs: Sequence[str], output: str, *, kind: str = "graph"
 ) -> tuple[str | None, str | None]:

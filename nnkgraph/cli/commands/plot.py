@@ -8,7 +8,6 @@ import click
 
 from nnkgraph.cli import options, say
 
-_TEXT = (".csv", ".tsv", ".txt", ".gz")
 _MEANT_FOR = {
     "coords": {"graph"},
     "labels": {"graph", "adjacency"},
@@ -190,14 +189,14 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
 
 def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
-    from nnkgraph.cli.files import read_features, read_labels, read_values
+    from nnkgraph.cli.files import is_table, read_features, read_labels, read_values
 
     coords, labels, values = given["coords"], given["labels"], given["values"]
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
     if coords is not None:
-        others = any(one and _is_table(one) for one in (labels, values))
+        others = any(one and is_table(one) for one in (labels, values))
         # What is said about tables is meant for the tables among the files.
-        own = told if _is_table(coords) or not others else dict.fromkeys(told)
+        own = told if is_table(coords) or not others else dict.fromkeys(told)
         found["coordinates"] = read_features(coords, **own, gaps=True)
     about = {name: told[name] for name in told if name != "format"}
     if labels is not None:
@@ -206,9 +205,3 @@ def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
         found["values"] = read_values(values, **about)
     found |= {name: given[name] for name in ("axes", "view")}
     return {**found, "edges": given["edges"] or "alpha"}
-
-
-def _is_table(spec: str) -> bool:
-    from nnkgraph import formats
-
-    return formats.split_item(spec)[0].lower().endswith(_TEXT)

@@ -51,8 +51,8 @@ def draw_histograms(graphs: Graphs, what: str, *, title: str | None = None) -> A
     -------
     matplotlib.figure.Figure
     """
-    values = [_values(name, graph, what) for name, graph in graphs]
-    edges = _bins(np.concatenate(values), whole=what in {"degrees", "support"})
+    values = [values_of(name, graph, what) for name, graph in graphs]
+    edges = bins_of(np.concatenate(values), whole=what in {"degrees", "support"})
     below, beside = HISTOGRAMS[what]
     figure = new_panels(WIDTH * len(graphs), 3.8, title)
     panels = figure.subplots(1, len(graphs), sharex=True, sharey=True, squeeze=False)[0]
@@ -81,7 +81,7 @@ def draw_histograms(graphs: Graphs, what: str, *, title: str | None = None) -> A
     return figure
 
 
-def _values(name: str, graph: Graph, what: str) -> NDArray[Any]:
+def values_of(name: str, graph: Graph, what: str) -> NDArray[Any]:
     """Return what is counted; each undirected edge once."""
     if what == "degrees":
         return np.diff(graph.adjacency.indptr)
@@ -99,7 +99,7 @@ def _values(name: str, graph: Graph, what: str) -> NDArray[Any]:
     return edges.data if graph.directed else edges.data[edges.row < edges.col]
 
 
-def _bins(values: NDArray[Any], *, whole: bool) -> NDArray[Any]:
+def bins_of(values: NDArray[Any], *, whole: bool) -> NDArray[Any]:
     """Return the edges of bars that hold all values, of all panels alike."""
     low, high = (values.min(), values.max()) if len(values) else (0, 1)
     if whole:

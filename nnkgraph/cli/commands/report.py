@@ -1,0 +1,93 @@
+"""nnkgraph report: one page about a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nnkgraph.cli import options, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _file_option(name: str, text: str) -> Callable[[Any], Any]:
+    return click.option(name, type=click.Path(), metavar="FILE[::ITEM]", help=text)
+
+
+@click.command()
+@options.graph_arg
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    metavar="FILE.html",
+    help="Where the page goes; '-' is stdout.",
+)
+@_file_option(
+    "--features", "What GRAPH was built from: 100 nodes are derived again and compared."
+)
+@_file_option("--labels", "Classes that color the nodes.")
+@_file_option(
+    "--coords", "Where the nodes are, in two columns.  [default: an eigenmap of GRAPH]"
+)
+@options.table_options
+@options.no_clobber_opt
+@options.talk_options
+def command(
+    graph: str,
+    output: str,
+    features: str | None,
+    labels: str | None,
+    coords: str | None,
+    format: str | None,  # noqa: A002 - the option's name
+    delimiter: str | None,
+    header: bool | None,
+    id_column: str | None,
+    no_clobber: bool,
+) -> None:
+    """Write a page about GRAPH: one .html file to open in a browser, anywhere.
+
+    It has parameters, certificate, distributions, components and, up to 20,000 nodes,
+    the graph itself to zoom into and point at. It loads nothing from the network.
+
+    \b
+    Examples:
+      nnkgraph report graph.npz -o graph.html
+      nnkgraph report graph.npz --features points.npy --labels y.csv -o graph.html
+      nnkgraph report graph.npz --coords umap.npy -o graph.html
+    """
+    from nnkgraph import formats
+    from nnkgraph.cli.files import is_table, read_features, read_graph, read_labels
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.memory import in_words
+    from nnkgraph.tasks.page import MOST_NODES, page
+
+    given = [one for one in (graph, features, labels, coords) if one is not None]
+    endings = () if output == "-" else (".html", ".htm")
+    formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=given)
+    told = {"delimiter": delimiter, "header": header, "id_column": id_column}
+
+    def about(spec: str) -> dict[str, Any]:
+        """Return what was said about tables, for the tables among the files."""
+        alone = not any(is_table(one) for one in given)
+        return told if alone or is_table(spec) else dict.fromkeys(told)
+
+    nodes = read_graph(graph)
+    gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
+    found: dict[str, Any] = {}
+    if features is not None:
+        said = {"format": format, **about(features)}
+        found["features"] = read_features(features, **said, sparse=gram)
+    if labels is not None:
+        found["labels"] = read_labels(labels, **about(labels), minus_one=True)
+    if coords is not None:
+        said = {"format": None, **about(coords)}
+        found["coordinates"] = read_features(coords, **said, gaps=True)
+    text = page(nodes, name=graph, **found, stages=Progress())
+    content = text.encode("utf-8")
+    formats.write_file(output, content)
+    drawn = "drawn" if nodes.nodes <= MOST_NODES else "too many to be drawn"
+    say.summary(f"{output}: {in_words(len(content))}, {nodes.nodes} nodes {drawn}")
