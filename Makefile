@@ -6,10 +6,10 @@ DEMO   := demo
 OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check bench paper fuzz picture tables samples clean
+.PHONY: help install demo test test-cluster lint types check bench paper fuzz picture tables samples clean
 
 help:  ## show this help
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
 
 install: $(VENV)/installed  ## make a virtual environment with nnkgraph and its tools
 
@@ -63,6 +63,13 @@ samples: $(VENV)/installed  ## make sample_data/ again
 
 test: $(VENV)/installed  ## run the tests
 	$(BIN)/python -m pytest
+
+test-cluster: $(VENV)/cluster  ## run the recipes on a real Slurm, which is installed (root)
+	$(BIN)/python -m pytest tests/cluster.py
+
+$(VENV)/cluster: $(VENV)/installed
+	command -v slurmctld munged > /dev/null || (apt-get update && apt-get install --yes slurm-wlm munge)
+	@touch $@
 
 bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data DIR --json")
 	$(BIN)/python -m bench $(BENCH)
