@@ -6,7 +6,7 @@ DEMO   := demo
 OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-cluster lint types check bench paper fuzz picture tables samples clean
+.PHONY: help install demo test test-cluster lint types check bench paper fuzz picture tables reference samples clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -57,6 +57,9 @@ picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png $(DEMO)/digits_map.png  ## d
 
 tables: $(VENV)/installed  ## print the README's tables of methods, kernels and searches
 	@$(BIN)/python -c 'from nnkgraph.catalog import markdown; [print(markdown(f), end="\n\n") for f in ("methods", "kernels", "search")]'
+
+reference: $(VENV)/installed  ## write docs/reference.md again
+	$(BIN)/python -c 'from nnkgraph.cli.reference import reference; print(reference(), end="")' > docs/reference.md
 
 samples: $(VENV)/installed  ## make sample_data/ again
 	$(BIN)/python sample_data/make.py

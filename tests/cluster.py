@@ -75,7 +75,7 @@ class Slurm:
         ]
         daemon = ["munged", "-F", *own, f"--socket={munge}/socket"]
         self._spawn("runuser", "-u", "munge", "--", *daemon)
-        self._until(lambda: (munge / "socket").exists())
+        self._until((munge / "socket").exists)
         self._spawn("slurmctld", "-D")
         self._spawn("slurmd", "-D")
         self._until(lambda: "idle" in self.ask("sinfo", "-h"))

@@ -110,3 +110,33 @@ def test_make_help_names_every_target():
     )
     phony = re.search(r"\.PHONY: (.*)", Path(HOME / "Makefile").read_text()).group(1)
     assert {line.split()[0] for line in text.stdout.splitlines()} == set(phony.split())
+
+
+REFERENCE = (HOME / "docs" / "reference.md").read_text()
+
+
+def test_the_reference_is_what_the_commands_say():
+    from nnkgraph.cli.reference import reference
+
+    assert reference() == REFERENCE  # make reference writes it
+
+
+def test_every_command_and_option_is_in_the_reference():
+    import click
+
+    from nnkgraph.cli.main import cli
+
+    with click.Context(cli) as context:
+        for name in cli.list_commands(context):
+            part = REFERENCE.partition(f"## nnkgraph {name}\n")[2].partition("\n## ")[0]
+            for option in cli.get_command(context, name).params:
+                if isinstance(option, click.Option):
+                    assert all(f"`{one}`" in part for one in option.opts), name
+
+
+@pytest.mark.parametrize(
+    "folder", ["methods", "kernels", "search", "executors", "formats"]
+)
+def test_every_plugin_is_in_the_reference(folder):
+    for name in registry.names(folder):
+        assert f"| `{name}` |" in REFERENCE

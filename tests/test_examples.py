@@ -95,7 +95,7 @@ class BusyThreads(threading.Thread):
         try:
             if (
                 not process.name.isdigit()
-                or os.readlink(process / "cwd") != self.folder
+                or str((process / "cwd").readlink()) != self.folder
             ):
                 return 0
             tasks = [
