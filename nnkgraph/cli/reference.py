@@ -29,8 +29,8 @@ def reference() -> str:
     lines = [
         "# Reference",
         "",
-        "Made from the commands themselves by `make reference`; `nnkgraph COMMAND --help`",
-        "says the same.",
+        "Made from the commands themselves by `make reference`. On a terminal,",
+        "`nnkgraph COMMAND --help` says the same.",
         "",
     ]
     with click.Context(cli, info_name="nnkgraph") as context:
