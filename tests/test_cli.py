@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
@@ -586,13 +585,14 @@ def test_b15_f08_the_surroundings_do_not_matter(program, points, tmp_path, env):
 
 
 def test_d10_ctrl_c_is_one_line_and_130(tmp_path):
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(30_000, 20)))
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(90_000, 20)))
+    slow = ["--search", "exact", "-j", "1"]
     job = subprocess.Popen(
-        [PROGRAM, "build", tmp_path / "x.npy", "-o", tmp_path / "g.npz", "-j", "1"],
+        [PROGRAM, "build", tmp_path / "x.npy", "-o", tmp_path / "g.npz", *slow],
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(2.0)
+    assert job.stderr.readline().startswith("search: ")  # a tenth is done
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=20)
     assert job.returncode == 130
