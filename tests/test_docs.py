@@ -138,3 +138,33 @@ def test_every_command_and_option_is_in_the_reference():
 def test_every_plugin_is_in_the_reference(folder):
     for name in registry.names(folder):
         assert f"| `{name}` |" in REFERENCE
+
+
+PAGES = sorted(p for p in (HOME / "docs").glob("*.md") if p.name != "reference.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_tutorial_runs(page, tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    found = re.findall(
+        r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    shells = {"sh": ["bash", "-euo", "pipefail"], "python": [sys.executable]}
+    for language, block in found:
+        done = subprocess.run(
+            [*shells[language], "-c", block],
+            cwd=tmp_path,
+            env={"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "page", [HOME / "README.md", *HOME.glob("*/*.md")], ids=str
+)
+def test_every_link_to_a_file_leads_somewhere(page):
+    for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / name).exists(), name
