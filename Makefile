@@ -6,10 +6,10 @@ DEMO   := demo
 OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check bench paper fuzz picture tables samples dist clean
+.PHONY: help install demo test test-cluster lint types check bench paper fuzz picture tables reference samples dist clean
 
 help:  ## show this help
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
 
 install: $(VENV)/installed  ## make a virtual environment with nnkgraph and its tools
 
@@ -58,11 +58,21 @@ picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png $(DEMO)/digits_map.png  ## d
 tables: $(VENV)/installed  ## print the README's tables of methods, kernels and searches
 	@$(BIN)/python -c 'from nnkgraph.catalog import markdown; [print(markdown(f), end="\n\n") for f in ("methods", "kernels", "search")]'
 
+reference: $(VENV)/installed  ## write docs/reference.md again
+	$(BIN)/python -c 'from nnkgraph.cli.reference import reference; print(reference(), end="")' > docs/reference.md
+
 samples: $(VENV)/installed  ## make sample_data/ again
 	$(BIN)/python sample_data/make.py
 
 test: $(VENV)/installed  ## run the tests
 	$(BIN)/python -m pytest
+
+test-cluster: $(VENV)/cluster  ## run the recipes on a real Slurm, which is installed (root)
+	$(BIN)/python -m pytest tests/cluster.py
+
+$(VENV)/cluster: $(VENV)/installed
+	command -v slurmctld munged > /dev/null || (apt-get update && apt-get install --yes slurm-wlm munge)
+	@touch $@
 
 bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data DIR --json")
 	$(BIN)/python -m bench $(BENCH)

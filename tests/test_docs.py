@@ -113,3 +113,61 @@ def test_make_help_names_every_target():
     )
     phony = re.search(r"\.PHONY: (.*)", Path(HOME / "Makefile").read_text()).group(1)
     assert {line.split()[0] for line in text.stdout.splitlines()} == set(phony.split())
+
+
+REFERENCE = (HOME / "docs" / "reference.md").read_text()
+
+
+def test_the_reference_is_what_the_commands_say():
+    from nnkgraph.cli.reference import reference
+
+    assert reference() == REFERENCE  # make reference writes it
+
+
+def test_every_command_and_option_is_in_the_reference():
+    from nnkgraph.cli.main import cli
+
+    with cli.make_context("nnkgraph", ["list"]) as context:
+        for name in cli.list_commands(context):
+            part = REFERENCE.partition(f"## nnkgraph {name}\n")[2].partition("\n## ")[0]
+            for option in cli.get_command(context, name).params:
+                if option.param_type_name == "option":
+                    assert all(f"`{one}`" in part for one in option.opts), name
+
+
+@pytest.mark.parametrize(
+    "folder", ["methods", "kernels", "search", "executors", "formats"]
+)
+def test_every_plugin_is_in_the_reference(folder):
+    for name in registry.names(folder):
+        assert f"| `{name}` |" in REFERENCE
+
+
+PAGES = sorted(p for p in (HOME / "docs").glob("*.md") if p.name != "reference.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_tutorial_runs(page, tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    found = re.findall(
+        r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    shells = {"sh": ["bash", "-euo", "pipefail"], "python": [sys.executable]}
+    for language, block in found:
+        done = subprocess.run(
+            [*shells[language], "-c", block],
+            cwd=tmp_path,
+            env={"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "page", [HOME / "README.md", *HOME.glob("*/*.md")], ids=str
+)
+def test_every_link_to_a_file_leads_somewhere(page):
+    for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / name).exists(), name

@@ -39,9 +39,8 @@ class Exact:
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
         if isinstance(wanted.x, SparseRows):
-            shares = sparse_part(wanted)
-            n = len(wanted.x)
-            return _run(wanted, select_sparse_block, shares, n, wanted.on_rows)
+            shares, asking = sparse_part(wanted), wanted.asking
+            return _run(wanted, select_sparse_block, shares, asking, wanted.on_rows)
         if wanted.base in MULTIPLIED:
             return self._find_by_products(wanted)
         part = direct_part(wanted)

@@ -80,7 +80,8 @@ def command(
     found: dict[str, Any] = {}
     if features is not None:
         said = {"format": format, **about(features)}
-        found["features"] = read_features(features, **said, sparse=gram)
+        sparse: Any = "similarities" if gram else "rows"
+        found["features"] = read_features(features, **said, sparse=sparse)
     if labels is not None:
         found["labels"] = read_labels(labels, **about(labels), minus_one=True)
     if coords is not None:

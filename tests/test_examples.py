@@ -1,0 +1,137 @@
+"""The recipes of examples/ that need no cluster; ``make test-cluster`` has the rest."""
+
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import PROGRAM, SAMPLES
+
+EXAMPLES = SAMPLES.parent / "examples"
+PATH = f"{PROGRAM.parent}:/usr/bin:/bin"
+
+QSUB = r"""#!/usr/bin/env bash
+# Runs at once what PBS would run later, with the variables that PBS sets.
+set -euo pipefail
+first=0 last=0 vars=() script=
+while [ $# -gt 0 ]; do
+    case $1 in
+    -J) first=${2%-*} last=${2#*-}; shift 2 ;;
+    -v) IFS=, read -ra vars <<< "$2"; shift 2 ;;
+    -V) shift ;;
+    -*) shift 2 ;;
+    *) script=$1; shift ;;
+    esac
+done
+for ((at = first; at <= last; at++)); do
+    array=()
+    if [ "$last" -gt 0 ]; then array=("PBS_ARRAY_INDEX=$at"); fi
+    env "${vars[@]}" "${array[@]}" PBS_O_WORKDIR="$PWD" bash "$script" >&2
+done
+echo "1[].server"
+"""
+
+
+def run_in(folder, *command, **extra):
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={"PATH": PATH, "HOME": str(folder), **extra},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+@pytest.fixture
+def rows(tmp_path) -> Path:
+    path = tmp_path / "x.npy"
+    np.save(path, np.random.default_rng(1).normal(size=(500, 4)))
+    return path
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.sh")), ids=lambda p: p.name)
+def test_a_script_is_in_the_list_and_has_no_mistake_that_bash_sees(script):
+    assert f"[{script.name}]({script.name})" in (EXAMPLES / "README.md").read_text()
+    assert os.access(script, os.X_OK)
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+
+
+def test_a_pbs_array_gives_the_graph_of_one_piece(tmp_path, rows):
+    qsub = tmp_path / "bin" / "qsub"
+    qsub.parent.mkdir()
+    qsub.write_text(QSUB)
+    qsub.chmod(0o755)
+    script = EXAMPLES / "pbs_array.sh"
+    path = f"{qsub.parent}:{PATH}"
+    done = run_in(tmp_path, script, "x.npy", "graph.npz", "3", PATH=path)
+    assert done.returncode == 0, done.stderr
+    found = "precomputed:path=graph.npz.parts/candidates.npz"
+    whole = run_in(
+        tmp_path, PROGRAM, "build", "x.npy", "-o", "whole.npz", "--search", found
+    )
+    assert whole.returncode == 0, whole.stderr
+    assert (tmp_path / "graph.npz").read_bytes() == (
+        tmp_path / "whole.npz"
+    ).read_bytes()
+
+
+class BusyThreads(threading.Thread):
+    """Counts the threads that work at the same time in all processes of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.most, self.stop = str(folder), 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.stop.wait(0.05):
+            self.most = max(self.most, sum(map(self._running, Path("/proc").glob("*"))))
+
+    def _running(self, process: Path) -> int:
+        try:
+            if (
+                not process.name.isdigit()
+                or str((process / "cwd").readlink()) != self.folder
+            ):
+                return 0
+            tasks = [
+                one.joinpath("stat").read_text() for one in (process / "task").glob("*")
+            ]
+        except OSError:
+            return 0  # it has ended since
+        return sum(one.rpartition(")")[2].split()[0] == "R" for one in tasks)
+
+
+def test_f03_make_builds_nineteen_of_twenty_inputs_and_fails_for_the_bad_one(tmp_path):
+    features = tmp_path / "features"
+    features.mkdir()
+    rng = np.random.default_rng(2)
+    for at in range(20):
+        np.save(features / f"{at:02}.npy", rng.normal(size=(800, 16)))
+    bad = features / "07.npy"
+    bad.write_bytes(bad.read_bytes()[:5000])
+    threads = BusyThreads(tmp_path)
+    threads.start()
+    done = run_in(
+        tmp_path, "make", "-j4", "-f", EXAMPLES / "Makefile", f"NNKGRAPH={PROGRAM}"
+    )
+    threads.stop.set()
+    threads.join()
+    assert done.returncode == 2
+    assert "07.npy" in done.stderr
+    assert "truncated" in done.stderr
+    made = sorted(one.name for one in (tmp_path / "graphs").iterdir())
+    assert made == [f"{at:02}.npz" for at in range(20) if at != 7]
+    assert 1 <= threads.most <= 4
+
+    time.sleep(0.01)
+    np.save(bad, rng.normal(size=(800, 16)))
+    again = run_in(
+        tmp_path, "make", "-j4", "-f", EXAMPLES / "Makefile", f"NNKGRAPH={PROGRAM}"
+    )
+    assert again.returncode == 0
+    assert again.stdout.count("build") == 1  # the others are up to date
