@@ -14,14 +14,18 @@ from nnkgraph import formats
 from nnkgraph.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.data import Candidates
 from nnkgraph.describe import description
+from nnkgraph.methods import nnk
 from nnkgraph.resume import found_once
-from nnkgraph.shards.merge import merge_candidates, merge_graph, read_parts
+from nnkgraph.shards.merge import merge_candidates, read_parts, read_solved
 from nnkgraph.stages import Stages
 
 ROLES = (
     *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),
     *("kept search", "kept block", "kept facts", "shard"),
 )
+LOADED = (nnk,)
+"""What shards name: imported before anybody looks at which files are opened."""
+
 _OUTPUTS = ("out.npz", "out.graphml", "out.mtx", "out.tsv", "out.csv", "out.edgelist")
 _OUTPUTS += ("out.gexf", "out.parquet", "out.pyg.npz", "out.mat")
 
@@ -87,11 +91,8 @@ def _kept(role: str, path: Path) -> Any:
 def _merged(path: Path) -> Any:
     """Put a shard together with the one beside it."""
     found = read_parts(sorted(path.parent.glob(f"{path.name.partition('-')[0]}-?.npz")))
-    if found[0].kind == "graph":
-        graph = merge_graph(found, Stages())
-        formats.write_graph(path.parent / "out.graphml", graph)
-        return graph
-    return merge_candidates(found, Stages())
+    read_ = read_solved if found[0].kind == "graph" else merge_candidates
+    return read_(found, Stages())
 
 
 def _searched() -> Candidates:

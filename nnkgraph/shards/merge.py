@@ -177,6 +177,13 @@ def merge_candidates(
 
 def merge_graph(found: list[Part], stages: Stages) -> Graph:
     """Return the graph that ``build`` makes of all rows at once."""
+    solved = read_solved(found, stages)
+    with stages("symmetrize"):
+        return assembled(solved)
+
+
+def read_solved(found: list[Part], stages: Stages) -> Solved:
+    """Read the solved neighborhoods of all rows."""
     part = found[0]
     settings = dict(part.common["settings"])
     _check_settings(settings, part)
@@ -188,7 +195,7 @@ def merge_graph(found: list[Part], stages: Stages) -> Graph:
     if "sigma" in whole:
         settings["sigma"] = mean_bandwidth(whole["sigma"])
     index = whole["index"]
-    solved = Solved(
+    return Solved(
         _candidates(index, np.empty((len(index), 0)), part),
         Neighborhoods(whole["weights"], whole.get("errors"), whole.get("certificate")),
         _rows(whole.get("first"), part),
@@ -207,8 +214,6 @@ def merge_graph(found: list[Part], stages: Stages) -> Graph:
         warnings=_texts(part, "warnings"),
         notes=_texts(part, "notes"),
     )
-    with stages("symmetrize"):
-        return assembled(solved)
 
 
 def _check_settings(settings: dict[str, Any], part: Part) -> None:
