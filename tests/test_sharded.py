@@ -104,24 +104,25 @@ def test_workers_executors_and_checkpoints_do_not_change_the_result(tmp_path):
         assert one.backend == results[0].backend == "sharded:parts=5"
 
 
-def test_pynndescent_searches_larger_parts_whoever_asks(tmp_path):
+def test_pynndescent_searches_larger_parts_whoever_asks(program, tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2600, 3)) @ rng.normal(size=(3, 8)) + 1e6
     sizes = [len(rows_of_part(2600, 2, one, 3)) for one in range(2)]
     assert min(sizes) > 1000  # else they would be searched exactly
     np.save(tmp_path / "x.npy", x)
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    options = {"k": 10, "search": "sharded:parts=2", "seed": 3}
-    found = find_candidates(x, **options)
+    found = find_candidates(x, k=10, search="sharded:parts=2", seed=3)
     truth, _ = brute_force(x - 1e6, 10)
     same = [np.isin(a, b).mean() for a, b in zip(truth, found.index, strict=True)]
     assert np.mean(same) > 0.98
     assert found.recall == pytest.approx(np.mean(same), abs=0.02)
     assert not found.exact
     assert (np.diff(found.distance, axis=1) >= 0).all()
-    again = find_candidates(mapped, **options, workers=2)
-    assert again.index.tobytes() == found.index.tobytes()
-    assert again.distance.tobytes() == found.distance.tobytes()
+    options = ("-k", 10, "--search", "sharded:parts=2", "--seed", 3, "-j", 2)
+    said = program("search", "x.npy", "-o", "knn.npz", "-q", *options)
+    assert (said.code, said.err) == (0, "")
+    with np.load(tmp_path / "knn.npz") as again:
+        assert again["neighbors"].tobytes() == found.index.tobytes()
+        assert again["distances"].tobytes() == found.distance.tobytes()
 
 
 def test_rows_are_counted_once_however_many_parts_there_are():

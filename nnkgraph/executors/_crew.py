@@ -155,6 +155,9 @@ def _work(pipe: Connection[Any, Any], room: int | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)  # what a user's kernel prints must not get into the output
     threadpool_limits(limits=1)
+    # A worker starts no processes. Numba's parallel code would else make a lock for
+    # them, a semaphore that outlives a worker that is killed.
+    multiprocessing.set_start_method("spawn", force=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if room is not None:
         Keeper(room)
