@@ -244,7 +244,7 @@ def _check(path: Path, facts: dict[str, Any]) -> None:
         before, now = known.get(key), facts.get(key)
         if before != now:
             raise InputError(
-                f"{path.parent}: this checkpoint is of another run: {key} was "
-                f"{json.dumps(before)}, now it is {json.dumps(now)}; name another "
-                "directory, or remove this one"
+                f"{path.parent}: this checkpoint is of another run: "
+                f"{json.dumps(key)[1:-1]} was {json.dumps(before)}, now it is "
+                f"{json.dumps(now)}; name another directory, or remove this one"
             )
