@@ -20,7 +20,7 @@ import numpy as np
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.executors import Mapped, forget_maps
 from nnkgraph.executors._crew import Crew
-from nnkgraph.resources import processes_left
+from nnkgraph.resources import files_left, processes_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -205,12 +205,16 @@ class Processes:
     @contextmanager
     def open(self, workers: int, /, *, patience: float | None = None) -> Iterator[Pool]:
         """Start a pool; its workers and files are gone when the context ends."""
-        left, needed = processes_left(), 3 + 2 * workers
-        if left is not None and left < needed:
-            raise ResourceError(
-                f"{workers} workers need {needed} processes and threads, and {left} "
-                "may still be started (ulimit -u); use -j 1, or raise the limit"
-            )
+        # Processes that Python starts for us would fail with tracebacks of their own.
+        for what, left, needed, option in (
+            ("processes and threads", processes_left(), 3 + 2 * workers, "-u"),
+            ("open files", files_left(), 12 + 5 * workers, "-n"),
+        ):
+            if left is not None and left < needed:
+                raise ResourceError(
+                    f"{workers} workers need {needed} {what}, and {left} are left "
+                    f"(ulimit {option}); use -j 1, or raise the limit"
+                )
         with _scratch() as folder, _one_thread_each():
             pool = _ProcessPool(workers, self.start, folder, patience)
             try:
