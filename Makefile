@@ -6,7 +6,7 @@ DEMO   := demo
 OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint types check bench paper fuzz picture tables samples clean
+.PHONY: help install demo test coverage lint types check bench paper fuzz picture tables samples clean
 
 help:  ## show this help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -64,6 +64,12 @@ samples: $(VENV)/installed  ## make sample_data/ again
 test: $(VENV)/installed  ## run the tests
 	$(BIN)/python -m pytest
 
+coverage: $(VENV)/installed  ## count the lines and branches that tests reach: 95 % at least
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
 bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data DIR --json")
 	$(BIN)/python -m bench $(BENCH)
 
@@ -87,4 +93,4 @@ types: $(VENV)/installed  ## check types
 check: test lint types  ## everything that CI checks
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) .coverage .coverage.* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

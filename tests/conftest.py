@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import subprocess
@@ -14,21 +13,6 @@ import faults
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-
-COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
-if not COMPILED:
-    import numba.extending
-
-    def _stand_in(written):
-        """Call what an intrinsic computes in plain Python: see plain.py."""
-
-        def call(*args):
-            return getattr(importlib.import_module("plain"), written.__name__)(*args)
-
-        return call
-
-    numba.extending.intrinsic = _stand_in
-    np.seterr(all="ignore")  # compiled code does not warn
 
 settings.register_profile(
     "default",

@@ -1,15 +1,15 @@
 """What the vector instructions compute, in plain Python.
 
 Intrinsics are written in the compiler's own language and cannot be called without it.
-With the compiler switched off (``NUMBA_DISABLE_JIT=1``) these functions stand in for
-them, so that debuggers and the count of covered lines see all other functions; with
-it, ``test_plain.py`` holds the instructions against them. Names are the intrinsics'.
+These functions stand in for them where it is switched off (``uncompiled.py``), and
+``test_plain.py`` holds the instructions against them. Names are the intrinsics'.
 """
 
 import math
 
 import numpy as np
 
+from nnkgraph import exponential as exp
 from nnkgraph.lanes import LANES
 from nnkgraph.qp import _workspace as ws
 from nnkgraph.search._masks import WIDTH
@@ -19,8 +19,20 @@ def borrowed(array):
     return array
 
 
+_SERIES = [1 / math.factorial(i) for i in range(14)]
+
+
 def exponential(y):
-    return math.exp(y) if y >= -708.0 else 0.0
+    if y < exp._LOWEST:
+        return 0.0
+    power = (y * exp._PER_LOG2 + exp._ROUNDER) - exp._ROUNDER
+    r = y - power * exp._LOG2_HIGH
+    r = r - power * exp._LOG2_LOW
+    r2, r4 = r * r, r * r * (r * r)
+    pairs = [_SERIES[i] + _SERIES[i + 1] * r for i in range(0, 14, 2)]
+    low, middle = pairs[0] + pairs[1] * r2, pairs[2] + pairs[3] * r2
+    high = (pairs[4] + pairs[5] * r2) + pairs[6] * r4
+    return ((low + middle * r4) + high * (r4 * r4)) * 2.0**power
 
 
 def _groups(values, row, stop, factor):

@@ -98,7 +98,7 @@ def test_masks(dtype):
         assert bit(np.uint32(mask)) == plain.lowest_bit(mask)
 
 
-def test_exponentials_are_within_two_units_of_the_last_place():
+def test_exponentials():
     values = -np.geomspace(1e-6, 720, 83).reshape(1, -1)
     other = values.copy()
 
@@ -108,7 +108,7 @@ def test_exponentials_are_within_two_units_of_the_last_place():
 
     call(values)
     plain._groups(other, 0, 83, 1.0)
-    assert (abs(values - other) <= 2 * np.spacing(other)).all()
+    assert values.tobytes() == other.tobytes()
     assert values[0, -1] == other[0, -1] == 0.0
 
 
