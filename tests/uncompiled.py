@@ -43,6 +43,9 @@ def graphs():
         "degrees": (wide, {"min_degree": 3, "k": 5}),
         "grown": (narrow, {"grow": 1e-3, "k": 4}),
         "local": (narrow, {"sigma": "local"}),
+        "pursued far": (narrow, {"method": "omp", "sigma": 4.0, "k": 30}),
+        "zero row": (narrow * (np.arange(70) != 3)[:, None], {"kernel": "linear"}),
+        "own kernel": (narrow, {"kernel": "uncompiled:similarity"}),
         "gram": (gram, {"kernel": "precomputed"}),
         "thin gram": (sparse(thin), {"kernel": "precomputed", "k": 6}),
     }
@@ -60,6 +63,32 @@ def sparse(matrix):
     from nnkgraph.data import Features, SparseGram
 
     return Features(SparseGram.of(csr_array(matrix)))
+
+
+def similarity(a, b):
+    """A kernel of a user's own."""
+    return np.exp(-abs(a[:, None] - b).sum(-1))
+
+
+def two_groups():
+    """Return what the exact search keeps of two groups of rows that see each other."""
+    from nnkgraph.search._scan import scan_both
+
+    rng = np.random.default_rng(6)
+    product = rng.normal(size=(200, 75)).astype(np.float32)
+    offsets = [np.zeros(n, np.float32) for n in product.shape]
+    kept = [
+        array
+        for n in product.shape
+        for array in (
+            np.zeros((n, 80), np.float32),
+            np.zeros((n, 80), np.int32),
+            np.zeros(n, np.int64),
+            np.full(n, np.inf, np.float32),
+        )
+    ]
+    scan_both(product, *offsets, 0, 200, *kept, 9)
+    return kept
 
 
 def problems():
@@ -96,6 +125,8 @@ def results():
             found[f"problem {at}, {part}"] = values
     asked = query_neighborhoods(draw(60, 5), draw(9, 5, seed=4), k=8)
     found["queries"] = asked.weights.toarray()
+    for at, values in enumerate(two_groups()):
+        found[f"two groups, {at}"] = values
     rng = np.random.default_rng(5)
     index = np.argsort(rng.random((30, 30)), axis=1)[:, :6].astype(np.int32)
     score = np.sort(rng.integers(1, 9, (30, 6)).astype(float), axis=1)
