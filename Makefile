@@ -6,7 +6,7 @@ DEMO   := demo
 OUT    ?= results
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-cluster lint types check bench paper fuzz picture tables reference samples dist clean
+.PHONY: help install demo test test-cluster coverage lint types check bench paper fuzz picture tables reference samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -67,6 +67,12 @@ samples: $(VENV)/installed  ## make sample_data/ again
 test: $(VENV)/installed  ## run the tests
 	$(BIN)/python -m pytest
 
+coverage: $(VENV)/installed  ## count the lines and branches that tests reach: 95 % at least
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
 test-cluster: $(VENV)/cluster  ## run the recipes on a real Slurm, which is installed (root)
 	$(BIN)/python -m pytest tests/cluster.py
 
@@ -100,4 +106,4 @@ dist: $(VENV)/installed  ## build sdist and wheel into dist/
 	$(BIN)/python -m build --no-isolation --outdir dist
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) .coverage .coverage.* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

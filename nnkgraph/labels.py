@@ -65,8 +65,8 @@ class Labels:
         missing : str, optional
             One more value that stands for no label.
         minus_one : bool
-            Whether -1 stands for no label where two or more other whole numbers are
-            there, none of them negative.
+            Whether -1 stands for no label, unless there is one other value only (-1
+            and 1 are two classes), or one that is no whole number or negative.
         """
         array = np.asarray(values)
         if array.ndim != 1:
@@ -174,7 +174,7 @@ def _means_nothing(kinds: set[str]) -> bool:
     """Return whether -1 is no class but the absence of one, as in scikit-learn."""
     others = {one for one in kinds if one.lower() not in _NOTHING} - {"-1"}
     whole = all(one.isdecimal() for one in others)
-    return "-1" in kinds and whole and len(others) > 1
+    return "-1" in kinds and whole and len(others) != 1
 
 
 def _order(named: set[str]) -> Any:

@@ -61,6 +61,16 @@ def processes_left() -> int | None:
     return max(0, limit - own)
 
 
+def files_left() -> int | None:
+    """Return how many files this process may still open, if that is known."""
+    try:
+        own = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names will do
+    except OSError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if limit == resource.RLIM_INFINITY else max(0, limit - own)
+
+
 class MemoryWatch:
     """Largest memory of this process and its children, seen while it runs.
 

@@ -260,3 +260,16 @@ def test_facts_of_a_checkpoint_may_not_be_nested_without_an_end(tmp_path):
     (tmp_path / "checkpoint.json").write_text("[" * 100_000)
     with pytest.raises(InputError, match="is damaged"), open_checkpoint(tmp_path, {}):
         pass
+
+
+def test_foreign_facts_of_a_checkpoint_are_shown_in_one_line(tmp_path):
+    (tmp_path / "checkpoint.json").write_text(
+        json.dumps({"k": 3, "\u2028\x1b[2J": "\n"})
+    )
+    with (
+        pytest.raises(InputError) as caught,
+        open_checkpoint(tmp_path, {"k": 3}),
+    ):
+        pass
+    assert str(caught.value).isprintable()
+    assert "2028" in str(caught.value)

@@ -35,6 +35,7 @@ def test_minus_one_is_no_label_only_where_it_can_be_no_class():
     assert Labels.of([0, -1, 1]).codes.tolist() == [1, 0, 2]
     assert Labels.of([1, -1, 1], minus_one=True).codes.tolist() == [1, 0, 1]
     assert Labels.of([-2, -1, 1], minus_one=True).codes.tolist() == [0, 1, 2]
+    assert not Labels.of([-1, -1, -1], minus_one=True).known.any()
 
 
 @pytest.mark.parametrize(

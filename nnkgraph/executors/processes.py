@@ -17,7 +17,7 @@ from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.executors import forget_maps
 from nnkgraph.executors._crew import Crew
 from nnkgraph.executors._files import Files
-from nnkgraph.resources import processes_left
+from nnkgraph.resources import files_left, processes_left
 from nnkgraph.scratch import SHORT, scratch_folder
 
 if TYPE_CHECKING:
@@ -161,12 +161,16 @@ class Processes:
     ) -> Iterator[Pool]:
         """Start a pool; its workers and files are gone when the context ends."""
         del beside  # this machine sees all of its files
-        left, needed = processes_left(), 3 + 2 * workers
-        if left is not None and left < needed:
-            raise ResourceError(
-                f"{workers} workers need {needed} processes and threads, and {left} "
-                "may still be started (ulimit -u); use -j 1, or raise the limit"
-            )
+        # Processes that Python starts for us would fail with tracebacks of their own.
+        for what, left, needed, option in (
+            ("processes and threads", processes_left(), 3 + 2 * workers, "-u"),
+            ("open files", files_left(), 12 + 5 * workers, "-n"),
+        ):
+            if left is not None and left < needed:
+                raise ResourceError(
+                    f"{workers} workers need {needed} {what}, and {left} are left "
+                    f"(ulimit {option}); use -j 1, or raise the limit"
+                )
         with (
             _files() as folder,
             _one_thread_each(),
