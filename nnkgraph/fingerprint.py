@@ -32,7 +32,9 @@ def difference(known: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str, 
     for key in sorted(known.keys() | facts.keys()):
         one, other = known.get(key), facts.get(key)
         if one != other:
-            return key, json.dumps(one), json.dumps(other)
+            # Files are not trusted: a key may be empty, or garble a terminal.
+            shown = json.dumps(key)[1:-1] or "''"
+            return shown, json.dumps(one), json.dumps(other)
     return "", "", ""
 
 
