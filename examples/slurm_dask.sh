@@ -11,9 +11,9 @@ rm -f "$scheduler"
 trap 'kill $(jobs -p) 2> /dev/null; wait; rm -f "$scheduler"' EXIT
 
 dask scheduler --scheduler-file "$scheduler" --port 0 --no-dashboard &
-srun dask worker --scheduler-file "$scheduler" --nthreads 1 --no-dashboard \
-    --local-directory "${TMPDIR:-/tmp}" &
+srun dask worker --scheduler-file "$scheduler" --nthreads 1 --memory-limit 0 \
+    --no-dashboard --local-directory "${TMPDIR:-/tmp}" &
 # The scheduler writes its address first.
 until [ -s "$scheduler" ]; do sleep 1; done
-nnkgraph build "$1" -o "$2" -j "$SLURM_NTASKS" \
-    --executor "dask:scheduler_file=$scheduler"
+nnkgraph build "$1" -o "$2" \
+    --executor "dask:scheduler_file=$scheduler,workers=$SLURM_NTASKS"
