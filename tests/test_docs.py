@@ -165,9 +165,7 @@ def test_every_block_of_a_tutorial_runs(page, tmp_path):
         assert done.returncode == 0, f"{block}\n{done.stderr}"
 
 
-@pytest.mark.parametrize(
-    "page", [HOME / "README.md", *HOME.glob("*/*.md")], ids=str
-)
+@pytest.mark.parametrize("page", [HOME / "README.md", *HOME.glob("*/*.md")], ids=str)
 def test_every_link_to_a_file_leads_somewhere(page):
     for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / name).exists(), name
