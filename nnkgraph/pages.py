@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-_FASTEST = 8 << 30
+_FASTEST = 4 << 30
 """Bytes in a second that a process could map: how soon to look again."""
 
-_SHORTEST, _LONGEST = 0.002, 1.0
-"""Seconds between two looks."""
+_SHORTEST, _IDLE, _LONGEST = 0.002, 0.02, 1.0
+"""Seconds between two looks: at least, where nothing moves, and at most."""
 
 _PAGE = resource.getpagesize()
 
@@ -70,7 +70,7 @@ class Keeper:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self._libraries = _resident()[1]
+        self._libraries = self._files = _resident()[1]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
@@ -88,6 +88,7 @@ class Keeper:
     def look(self) -> float:
         """Give back pages where too many are in use; return seconds until next time."""
         own, files = _resident()
+        self._files = files
         # However much else there is, some pages must stay for the work to go on.
         most = max(self.target - own, self.target // 8)
         mapped = files - self._libraries
@@ -99,4 +100,7 @@ class Keeper:
     def _keep(self) -> None:
         pause = 0.0
         while not self._ended.wait(pause):
-            pause = self.look()
+            before = self._files
+            soon = self.look()
+            idle = self._files == before
+            pause = max(soon, min(_IDLE, 2 * pause)) if idle else soon
