@@ -110,7 +110,9 @@ def other(other_cache):
     if os.geteuid() == 0:
         for path in folder.rglob("*"):
             os.chown(path, 65534, 65534)
-    program = ("env", f"HOME={folder}/home", f"NUMBA_CACHE_DIR={other_cache}")
+    # What make coverage counts is ours, and cannot be written by somebody else.
+    program = ("env", "-u", "COVERAGE_PROCESS_CONFIG")
+    program += (f"HOME={folder}/home", f"NUMBA_CACHE_DIR={other_cache}")
     wrapped = faults.ordinary_user((*program, str(PROGRAM)))
     yield faults.Case(folder / "here", folder / "tmp", wrapped)
     shutil.rmtree(folder)

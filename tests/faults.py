@@ -108,6 +108,8 @@ class Case:
     ) -> subprocess.Popen[str]:
         """Start the command in a session of its own."""
         changed = {"TMPDIR": str(self.tmp), **(env or {})}
+        if limits:  # counting lines would run into them, too
+            changed["COVERAGE_PROCESS_CONFIG"] = None
         full = {k: v for k, v in (os.environ | changed).items() if v is not None}
 
         def limit() -> None:

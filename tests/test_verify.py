@@ -12,7 +12,7 @@ from conftest import SAMPLES
 from scipy.sparse import csr_array
 
 import nnkgraph
-from nnkgraph import build_graph, formats
+from nnkgraph import build_graph, formats, qp
 from nnkgraph.data import Features, Neighborhoods, SparseGram
 from nnkgraph.errors import InputError
 from nnkgraph.find import find_candidates
@@ -341,3 +341,16 @@ def test_foreign_graphs_are_refused(run, digits, graph, tmp_path, provenance, wo
     assert result.code == 3
     assert words in result.err
     assert result.out == ""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_slow_solver_proves_singular_problems_too(seed):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(4, 12)) + 2 * rng.normal(size=(4, 1))
+    gram, cross = a.T @ a, a.T @ rng.normal(size=4)  # of rank 4
+    theta, residual = nonnegative(gram, cross)
+    assert (theta >= 0).all()
+    assert residual <= 1e-10
+    packed = gram[np.tril_indices(12)][np.newaxis]
+    gain = qp.solve(packed, cross[np.newaxis], np.ones((1, 12), bool))[2][0]
+    assert cross @ theta - theta @ gram @ theta / 2 == pytest.approx(gain, abs=1e-9)
