@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import os
+import signal
 import ssl
 import time
 import warnings
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +21,7 @@ from nnkgraph.resources import processes_left
 from nnkgraph.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _NOISY = {"distributed", "tornado", "asyncio"}
 _MUTE = logging.CRITICAL + 10
@@ -135,7 +138,11 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
         with _closing(cluster):
             client = _connected(dask, cluster, cluster.security, timeout)
             with _closing(client):
-                yield client
+                try:
+                    yield client
+                except BaseException:
+                    _kill_workers(cluster)
+                    raise
 
 
 def _cluster(dask: Any, workers: int, folder: str) -> Any:
@@ -157,17 +164,47 @@ def _cluster(dask: Any, workers: int, folder: str) -> Any:
         )
 
 
+def _kill_workers(cluster: Any) -> None:
+    """End workers in the middle of their work, which dask would wait for."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        if nanny.pid:
+            with suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGKILL)
+
+
+def ask_all(client: Any, function: Callable[..., Any], *args: Any) -> dict[str, Any]:
+    """Call a function on every worker; an error is an answer as well."""
+    with _answered(client):
+        answers: dict[str, Any] = client.run(function, *args, on_error="return")
+    return answers
+
+
+@contextmanager
+def _answered(client: Any) -> Iterator[None]:
+    address = client.scheduler.address if client.scheduler else "dask"
+    gone = ResourceError(f"{address}: the dask scheduler is gone")
+    if client.status != "running":
+        raise gone
+    try:
+        yield
+    except (OSError, CancelledError) as error:
+        raise gone from error
+
+
 def wait_for_workers(client: Any, wanted: int, timeout: float) -> None:
     """Wait until some workers are there."""
-    end = time.monotonic() + timeout
-    while (count := len(client.nthreads())) < wanted:
-        if time.monotonic() > end:
+    end, count = time.monotonic() + timeout, 0
+    while count < wanted:
+        with _answered(client):
+            count = len(client.nthreads())
+        if count < wanted and time.monotonic() > end:
             raise ResourceError(
                 f"{client.scheduler.address}: {count} of {wanted} dask workers were "
                 f"there after {timeout:g} s; start more, or wait longer: "
                 "dask:...,timeout=SECONDS"
             )
-        time.sleep(0.1)
+        time.sleep(0.1 if count < wanted else 0)
 
 
 def _connected(dask: Any, target: Any, keys: Any, timeout: float) -> Any:

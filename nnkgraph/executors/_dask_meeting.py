@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import ResourceError
+from nnkgraph.executors._dask_client import ask_all
 from nnkgraph.executors._dask_worker import Sight, Terms, look, objection, own_versions
 from nnkgraph.scratch import scratch_folder
 
@@ -64,7 +65,7 @@ def _look_around(
     probe, token = str(Path(folder, "probe")), secrets.token_hex(16)
     Path(probe).write_text(token, encoding="ascii")
     terms = Terms(own_versions(), probe, token, None, own)
-    sights: dict[str, Sight] = client.run(look, probe, on_error="return")
+    sights: dict[str, Sight] = ask_all(client, look, probe)
     for address, sight in sights.items():
         if not isinstance(sight, Sight):
             raise ResourceError(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.errors import ResourceError
+from nnkgraph.executors import forget_maps
 from nnkgraph.executors._crew import WorkerDied
+from nnkgraph.executors._dask_client import ask_all
 from nnkgraph.executors._dask_worker import stamp, work
 from nnkgraph.executors._files import mapped_file
 
@@ -59,7 +62,7 @@ class DaskPool:
         self._tasks: dict[str, tuple[Future[Any], Any]] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._seen = time.monotonic()
-        self.workers = self._count()
+        self.workers = max(1, self._count())
 
     def share(self, array: NDArray[Any], /) -> Mapped:
         known = mapped_file(array)
@@ -117,11 +120,15 @@ class DaskPool:
             return  # forgotten since
         future, _ = self._tasks[remote.key]
         try:
-            result = remote.result(timeout=self._timeout)
+            # What is known to be nothing need not be fetched.
+            nothing = remote.status == "finished" and remote.type is type(None)
+            result = None if nothing else remote.result(timeout=self._timeout)
         except CancelledError as error:
             future.set_exception(WorkerDied(str(error)))
-        except (KilledWorker, NoValidWorkerError) as error:
+        except KilledWorker as error:
             future.set_exception(self._killed(error))
+        except NoValidWorkerError as error:  # the scheduler's patience was shorter
+            future.set_exception(self._nobody(error))
         except TimeoutError as error:
             if remote.status != "error":  # lost with its worker: somebody does it again
                 remote.add_done_callback(self._done.put)
@@ -144,28 +151,27 @@ class DaskPool:
         told.__cause__ = error
         return told
 
+    def _nobody(self, error: Exception | None) -> ResourceError:
+        gone = self._client.status != "running"
+        who = "the scheduler is gone" if gone else "no dask worker is left"
+        told = ResourceError(f"{self._address}: {who}, and none came in time")
+        told.__cause__ = error
+        return told
+
     def _look_after(self) -> None:
         """Give up where there was nobody to do the work for too long."""
         now = time.monotonic()
         if self._count():
             self._seen = now
         elif now - self._seen > self._timeout:
-            gone = self._client.status != "running"
-            who = "the scheduler is gone" if gone else "no dask worker is left"
-            raise ResourceError(
-                f"{self._address}: {who}, and none came within {self._timeout:g} s"
-            )
+            raise self._nobody(None)
 
     def _count(self) -> int:
         """Return how many tasks the workers can do at once."""
-        if self._client.status != "running":
-            return 0
-        try:
-            threads: dict[str, int] = self._client.sync(
-                self._client.scheduler.ncores, callback_timeout=_ANSWER
-            )
-        except OSError:
-            return 0
+        scheduler, threads = self._client.scheduler, dict[str, int]()
+        if self._client.status == "running" and scheduler is not None:
+            with suppress(OSError, CancelledError):
+                threads = self._client.sync(scheduler.ncores, callback_timeout=_ANSWER)
         return sum(
             count
             for address, count in threads.items()
@@ -177,8 +183,14 @@ class DaskPool:
         if self._files.owns(path):
             return True
         here = stamp(path)
-        there = self._client.run(stamp, path, on_error="return")
+        there = ask_all(self._client, stamp, path)
         return all(one == here for one in there.values())
+
+    def forget(self, *, wait: bool) -> None:
+        """Let workers let go of the files, which are removed: they live on."""
+        with suppress(OSError, CancelledError):
+            if self._client.status == "running":
+                self._client.run(forget_maps, wait=wait, on_error="ignore")
 
 
 def host_of(address: str) -> str:

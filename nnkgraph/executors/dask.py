@@ -85,7 +85,7 @@ class Dask:
             ]
             terms, addresses = meet(stack, client, places, own=not self.attached)
             stack.callback(forget_maps)
-            yield DaskPool(
+            pool = DaskPool(
                 client,
                 Files(str(Path(terms.probe).parent)),
                 terms,
@@ -94,6 +94,12 @@ class Dask:
                 timeout=self.timeout,
                 patience=patience,
             )
+            wait = False  # nobody has time for that where something went wrong
+            try:
+                yield pool
+                wait = True
+            finally:
+                pool.forget(wait=wait)
 
     def _client(self, workers: int) -> Any:
         if not self.attached:
