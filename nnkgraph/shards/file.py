@@ -79,6 +79,9 @@ class Part:
     width: int = 0
     """Candidates of a row."""
 
+    notes: tuple[str, ...] = ()
+    """What to tell who has just made it; never stored."""
+
     @property
     def name(self) -> str:
         """The file, safe to print."""
