@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from array import array
 from dataclasses import replace
@@ -18,7 +19,7 @@ from nnkgraph.formats._format import unfit
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nnkgraph.formats._format import Extras, Target
 
 _CHUNK = 1 << 20
+_BLOCK = 1 << 16
 _ENCODING = re.compile(
     r"utf-?(8|16)([bl]e)?|us-ascii|ascii|iso-?8859-?\d+|latin-?\d|(windows|cp)-?125\d",
     re.IGNORECASE,
@@ -48,6 +50,19 @@ def xml_names(graph: Graph) -> Sequence[str]:
     if graph.ids is None:
         return [str(node) for node in range(graph.nodes)]
     return [html.escape(one).translate(_SPACES) for one in graph.ids]
+
+
+def node_blocks(
+    graph: Graph, names: Sequence[str]
+) -> Iterator[Iterable[tuple[str, float | None]]]:
+    """Yield the names of nodes, each with its error or None, some at a time."""
+    for start in range(0, len(names), _BLOCK):
+        block = names[start : start + _BLOCK]
+        if graph.errors is None:
+            yield zip(block, itertools.repeat(None))
+        else:
+            errors = graph.errors[start : start + _BLOCK].tolist()
+            yield zip(block, errors, strict=True)
 
 
 def is_plain(names: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._gexfxml import GexfReader
 from nnkgraph.formats._text import open_bytes, write_text
-from nnkgraph.formats._xml import check_xml_ids, xml_names
+from nnkgraph.formats._xml import check_xml_ids, node_blocks, xml_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,6 @@ xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" \
 xsi:schemaLocation="http://www.gexf.net/1.2draft \
 http://www.gexf.net/1.2draft/gexf.xsd" version="1.2">
 """
-_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,8 @@ class Gexf(Format):
             write(_HEAD)
             write("".join(_about(graph)))
             write("<nodes>\n")
-            for block in _node_blocks(graph, names):
-                write(block)
+            for block in node_blocks(graph, names):
+                write("".join(_node(*one) for one in block))
             write("</nodes>\n<edges>\n")
             number = 0
             for rows, cols, weights in edge_blocks(graph):
@@ -87,18 +86,13 @@ def _about(graph: Graph) -> Iterator[str]:
         )
 
 
-def _node_blocks(graph: Graph, names: Sequence[str]) -> Iterator[str]:
-    for start in range(0, len(names), _BLOCK):
-        block = names[start : start + _BLOCK]
-        if graph.errors is None:
-            yield "".join(f'<node id="{one}" label="{one}"/>\n' for one in block)
-            continue
-        pairs = zip(block, graph.errors[start : start + _BLOCK].tolist(), strict=True)
-        yield "".join(
-            f'<node id="{one}" label="{one}"><attvalues>'
-            f'<attvalue for="error" value="{error!r}"/></attvalues></node>\n'
-            for one, error in pairs
-        )
+def _node(name: str, error: float | None) -> str:
+    if error is None:
+        return f'<node id="{name}" label="{name}"/>\n'
+    return (
+        f'<node id="{name}" label="{name}"><attvalues>'
+        f'<attvalue for="error" value="{error!r}"/></attvalues></node>\n'
+    )
 
 
 plugin: type[Format] = Gexf

@@ -11,7 +11,7 @@ from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._graphxml import GraphMlReader
 from nnkgraph.formats._text import open_bytes, write_text
-from nnkgraph.formats._xml import check_xml_ids, xml_names
+from nnkgraph.formats._xml import check_xml_ids, node_blocks, xml_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,6 @@ xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" \
 xsi:schemaLocation="http://graphml.graphdrawing.org/xmlns \
 http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
 """
-_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,8 @@ class GraphMl(Format):
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write(_HEAD)
             write("".join(_keys(graph)))
-            for block in _node_blocks(graph, names):
-                write(block)
+            for block in node_blocks(graph, names):
+                write("".join(_node(*one) for one in block))
             for rows, cols, weights in edge_blocks(graph):
                 parts = zip(rows, cols, weights, strict=True)
                 write(
@@ -82,17 +81,10 @@ def _keys(graph: Graph) -> Iterator[str]:
         yield '<data key="ids">true</data>\n'
 
 
-def _node_blocks(graph: Graph, names: Sequence[str]) -> Iterator[str]:
-    for start in range(0, len(names), _BLOCK):
-        block = names[start : start + _BLOCK]
-        if graph.errors is None:
-            yield "".join(f'<node id="{one}"/>\n' for one in block)
-            continue
-        pairs = zip(block, graph.errors[start : start + _BLOCK].tolist(), strict=True)
-        yield "".join(
-            f'<node id="{one}"><data key="error">{error!r}</data></node>\n'
-            for one, error in pairs
-        )
+def _node(name: str, error: float | None) -> str:
+    if error is None:
+        return f'<node id="{name}"/>\n'
+    return f'<node id="{name}"><data key="error">{error!r}</data></node>\n'
 
 
 plugin: type[Format] = GraphMl
