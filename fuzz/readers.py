@@ -14,12 +14,18 @@ from nnkgraph import formats
 from nnkgraph.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.data import Candidates
 from nnkgraph.describe import description
+from nnkgraph.methods import nnk
 from nnkgraph.resume import found_once
+from nnkgraph.shards.merge import merge_candidates, read_parts, read_solved
+from nnkgraph.stages import Stages
 
 ROLES = (
     *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),
-    *("kept search", "kept block", "kept facts"),
+    *("kept search", "kept block", "kept facts", "shard"),
 )
+LOADED = (nnk,)
+"""What shards name: imported before anybody looks at which files are opened."""
+
 _OUTPUTS = ("out.npz", "out.graphml", "out.mtx", "out.tsv", "out.csv", "out.edgelist")
 
 
@@ -40,7 +46,7 @@ def read(role: str, path: Path, chance: Random) -> Any:
         return _graph(path, chance)
     if role == "sidecar":
         return _graph(path.with_name(path.name.removesuffix(".nnk.npz")), chance)
-    return _kept(role, path)
+    return _merged(path) if role == "shard" else _kept(role, path)
 
 
 def _item(spec: str, chance: Random) -> str:
@@ -80,6 +86,13 @@ def _kept(role: str, path: Path) -> Any:
     if not (found.index.min() >= -1 and found.index.max() < NODES):
         raise AssertionError("candidates that do not exist were taken")
     return found
+
+
+def _merged(path: Path) -> Any:
+    """Put a shard together with the one beside it."""
+    found = read_parts(sorted(path.parent.glob(f"{path.name.partition('-')[0]}-?.npz")))
+    read_ = read_solved if found[0].kind == "graph" else merge_candidates
+    return read_(found, Stages())
 
 
 def _searched() -> Candidates:

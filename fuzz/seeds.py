@@ -15,7 +15,10 @@ from scipy import sparse
 
 from nnkgraph import build_graph, formats
 from nnkgraph.checkpoint import Checkpoint
-from nnkgraph.data import Answers, Candidates, Graph
+from nnkgraph.data import Answers, Candidates, Features, Graph
+from nnkgraph.shard import Shard
+from nnkgraph.shards.compute import build_shard, search_shard
+from nnkgraph.shards.file import write_part
 
 RUN = "0" * 64
 """Fingerprint of the run that the checkpoint seeds belong to."""
@@ -48,6 +51,7 @@ def make_seeds() -> list[Seed]:
             *_candidates(x, folder),
             *_graphs(graph, folder),
             *_checkpoints(x, folder),
+            *_shards(x, folder),
         ]
 
 
@@ -179,3 +183,24 @@ def _checkpoints(x: np.ndarray, folder: Path) -> list[Seed]:
     seeds[0] = Seed("kept search", seeds[0].name, seeds[0].data)
     seeds[1] = Seed("kept block", seeds[1].name, seeds[1].data)
     return [*seeds, Seed("kept facts", "checkpoint.json", facts.encode())]
+
+
+def _shards(x: np.ndarray, folder: Path) -> list[Seed]:
+    seeds = []
+    features = Features.of(x[[*range(NODES), 0]], ids=[f"n{i}" for i in range(13)])
+    for kind in ("search", "graph"):
+        both = {}
+        for number in (1, 2):
+            shard = Shard(number, 2)
+            settings = {"k": NEIGHBORS, "search": "exact"}
+            if kind == "search":
+                part = search_shard(features, shard, **settings)
+            else:
+                part, _ = build_shard(features, shard, sigma="local", **settings)
+            path = folder / f"{kind}-{number}.npz"
+            write_part(path, part)
+            both[path.name] = path.read_bytes()
+        for name, data in both.items():
+            beside = {one: kept for one, kept in both.items() if one != name}
+            seeds.append(Seed("shard", name, data, beside))
+    return seeds

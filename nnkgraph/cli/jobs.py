@@ -180,15 +180,17 @@ def _say_plan(
     n, d = matrix.x.shape
     workers = settings["workers"]
     seconds = estimated_seconds(matrix.x, plan.k)
+    span = None if shard is None else shard.rows(n)
     needed = estimate(
-        matrix, plan, settings["scale"], workers, settings["executor"], seconds
+        matrix, plan, settings["scale"], workers, settings["executor"], seconds, span
     )
+    part = "" if shard is None else f" as shard {shard}"
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     say.summary(
         f"{files.features}: {n} x {d}, readable and finite; would be built with "
         f"k {plan.k}, method {settings['method']}, kernel {settings['kernel']}, search "
         f"{settings['search']}, rule {plan.rule}, {workers} workers, into "
-        f"{files.output}"
+        f"{files.output}{part}"
     )
     say.summary(
         f"{files.features}: about {in_words(needed.memory)} of memory, "

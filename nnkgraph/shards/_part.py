@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def span_of(run: Run) -> range:
+    """Return the rows that a run solves."""
     return range(len(run.rows.x)) if run.span is None else run.span
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import report
@@ -79,9 +80,11 @@ def search_shard(
             return search_part(features, run, shard, kernel, settings, stages)
         found = find(run, stages)
     arrays: Arrays = {"index": found.index, "distance": found.distance}
-    said = {"notes": notes_of(run, found), "warnings": features.warnings}
+    notes = notes_of(run, found)
+    said = {"notes": (*found.notes, *k_warnings(plan.k, run.rows))}
     settings = {"k": found.index.shape[1], "kernel": kernel, **settings}
-    return part_of("search", features, run, shard, found, arrays, settings, said)
+    part = part_of("search", features, run, shard, found, arrays, settings, said)
+    return replace(part, notes=notes)
 
 
 def build_shard(

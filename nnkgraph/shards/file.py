@@ -14,6 +14,7 @@ import numpy as np
 
 from nnkgraph.errors import InputError
 from nnkgraph.fingerprint import fingerprint, read_rows, run_of, write_rows
+from nnkgraph.formats._extras import parse_provenance
 from nnkgraph.formats._output import Outputs, is_temporary
 from nnkgraph.formats._source import open_source, show
 from nnkgraph.formats._zip import open_archive
@@ -78,6 +79,9 @@ class Part:
     width: int = 0
     """Candidates of a row."""
 
+    notes: tuple[str, ...] = ()
+    """What to tell who has just made it; never stored."""
+
     @property
     def name(self) -> str:
         """The file, safe to print."""
@@ -123,12 +127,16 @@ def read_part(path: str | os.PathLike[str]) -> Part:
         raise InputError(f"{source.name}: a shard has to be a file: it is read twice")
     with open_archive(source) as archive:
         run = run_of(archive)
-        text = archive.text("about") if run else ""
-        try:
-            part = _part(json.loads(text), archive, spec)
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
+        if not run:
             raise InputError(
                 f"{archive.name}: is no shard of nnkgraph search or build --shard"
+            )
+        about = parse_provenance(archive.text("about"), archive.name)
+        try:
+            part = _part(about, archive, spec)
+        except (ValueError, TypeError, LookupError) as error:
+            raise InputError(
+                f"{archive.name}: is no shard of nnkgraph, or a damaged one"
             ) from error
         if part.run != run:
             raise InputError(

@@ -177,15 +177,25 @@ def merge_candidates(
 
 def merge_graph(found: list[Part], stages: Stages) -> Graph:
     """Return the graph that ``build`` makes of all rows at once."""
+    solved = read_solved(found, stages)
+    with stages("symmetrize"):
+        return assembled(solved)
+
+
+def read_solved(found: list[Part], stages: Stages) -> Solved:
+    """Read the solved neighborhoods of all rows."""
     part = found[0]
     settings = dict(part.common["settings"])
     _check_settings(settings, part)
     with stages("read", len(found), "shards") as on_shard:
         whole = _collected(found, on_shard)
+    ids = tuple(whole["ids"]) if "ids" in whole else None
+    if ids is not None and len(set(ids)) != len(ids):
+        raise InputError(f"{part.name}: two nodes have the same id")
     if "sigma" in whole:
         settings["sigma"] = mean_bandwidth(whole["sigma"])
     index = whole["index"]
-    solved = Solved(
+    return Solved(
         _candidates(index, np.empty((len(index), 0)), part),
         Neighborhoods(whole["weights"], whole.get("errors"), whole.get("certificate")),
         _rows(whole.get("first"), part),
@@ -198,14 +208,12 @@ def merge_graph(found: list[Part], stages: Stages) -> Graph:
             "dtype": str(part.said.get("dtype", "")),
             "sha256": part.common["sha256"],
         },
-        tuple(whole["ids"]) if "ids" in whole else None,
+        ids,
         facts={"shards": len(found)},
         tips=str(part.said.get("tips", "")),
         warnings=_texts(part, "warnings"),
         notes=_texts(part, "notes"),
     )
-    with stages("symmetrize"):
-        return assembled(solved)
 
 
 def _check_settings(settings: dict[str, Any], part: Part) -> None:

@@ -123,7 +123,7 @@ def command(
     else:
         part = search_shard(matrix, shard, k=k, **settings, **working)
         write_part(output, part)
-        notes = part.said["notes"]
+        notes = part.notes
         known = part.common["search"]
         count = len(part.rows)
         done = f"shard {shard}, " + _said(
