@@ -201,7 +201,7 @@ def test_a_part_that_was_ended_is_not_computed_again(run, points, tmp_path):
     features = Features.of(np.load(points))
     options = {"k": 5, "search": "sharded", "resume": tmp_path / "kept"}
     first, again = (search_shard(features, Shard(2, 3), **options) for _ in range(2))
-    assert "0 of 1 blocks were there" in first.said["notes"][-1]
-    assert "1 of 1 blocks were there" in again.said["notes"][-1]
+    assert "0 of 1 blocks were there" in first.notes[-1]
+    assert "1 of 1 blocks were there" in again.notes[-1]
     for key in ("index", "score"):
         assert np.array_equal(first.arrays[key], again.arrays[key])

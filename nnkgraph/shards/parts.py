@@ -16,6 +16,7 @@ from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.find import notes_of, wanted_of
 from nnkgraph.formats._memory import check_fits
 from nnkgraph.pairs import DISTANCES
+from nnkgraph.prepare import k_warnings
 from nnkgraph.search import distance_of, index_dtype
 from nnkgraph.search._combine import best_of
 from nnkgraph.search._repair import repair
@@ -65,7 +66,7 @@ def search_part(
     found = Candidates(
         index, score, registry.spec(search), exact=False, threads=search.threads
     )
-    said = {"notes": notes_of(run, found), "warnings": features.warnings}
+    said = {"notes": k_warnings(plan.k, run.rows)}
     part = part_of(
         "part",
         features,
@@ -76,7 +77,8 @@ def search_part(
         {"k": k, "kernel": kernel, **settings},
         said,
     )
-    return replace(part, common={**part.common, "base": plan.kernel.nearness})
+    common = {**part.common, "base": plan.kernel.nearness}
+    return replace(part, common=common, notes=notes_of(run, found))
 
 
 def check_all_rows(parts: list[Part]) -> None:
