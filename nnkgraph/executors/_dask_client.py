@@ -29,6 +29,13 @@ _SCHEMES = {"tcp", "tls", "ucx", "ws", "wss"}
 _CLOSING, _IN_HASTE = 10.0, 1.0
 """Seconds that closing may take. Workers of our own end with this process anyway."""
 
+_QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Keeps dask from watching itself many times a second, which takes time from work."""
+
 _LARGEST = 1 << 20
 """Bytes of a scheduler file; they have a few hundred."""
 
@@ -148,7 +155,7 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
 def _cluster(dask: Any, workers: int, folder: str) -> Any:
     from dask.config import set as configured
 
-    with configured({"temporary-directory": folder}):
+    with configured({"temporary-directory": folder, **_QUIET}):
         return dask.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
