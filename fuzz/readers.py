@@ -34,9 +34,9 @@ def read(role: str, path: Path, chance: Random) -> Any:
     """Read one file as a role; options and items are drawn at random."""
     spec = str(path)
     if role in {"features", "similarities"}:
-        options = {"gaps": chance.random() < 0.2, **_table(chance)}
+        gaps, item, table = chance.random() < 0.2, _item(spec, chance), _table(chance)
         sparse = "similarities" if role != "features" else chance.choice(["", "rows"])
-        return formats.read_features(_item(spec, chance), sparse=sparse, **options)
+        return formats.read_features(item, sparse=sparse, gaps=gaps, **table)
     if role in {"labels", "values"}:
         call: Any = formats.read_labels if role == "labels" else formats.read_values
         return call(_item(spec, chance), **_table(chance))
