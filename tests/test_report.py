@@ -141,6 +141,15 @@ def test_components_lie_beside_each_other():
     assert share == ("81.1 %", "13.5 %", "5.4 %")
 
 
+def test_a_long_strip_is_drawn_as_a_strip_and_not_as_a_curve():
+    strip = np.random.default_rng(1).random((600, 2)) * [8, 1]
+    found = held(page(build_graph(strip, k=10)))["graph"]
+    at = np.stack([numbers(found[axis]) for axis in "xy"], axis=1)
+    # Of a curve, places across the strip would hardly differ.
+    across = [at[abs(strip[:, 0] - here) < 0.25, 1] for here in np.arange(1, 8)]
+    assert np.mean([one.std() for one in across]) > 0.3 * at[:, 1].std()
+
+
 def test_given_coordinates_keep_their_shape_and_gaps():
     coordinates = np.array([[0, 0], [4, 0], [4, 2], [np.nan, 1]])
     found = held(
@@ -297,8 +306,10 @@ def wait_for(condition):
 def pixels(browser):
     """How many dots of the drawing are not empty."""
     return browser.execute_script(
-        "const c = byId('graph'); const d = c.getContext('2d')"
-        ".getImageData(0, 0, c.width, c.height).data; let n = 0;"
+        "const c = byId('graph'), copy = new OffscreenCanvas(c.width, c.height);"
+        "const ink = copy.getContext('2d', {willReadFrequently: true});"
+        "ink.drawImage(c, 0, 0); let n = 0;"
+        "const d = ink.getImageData(0, 0, c.width, c.height).data;"
         "for (let at = 3; at < d.length; at += 4) n += d[at] > 0; return n"
     )
 

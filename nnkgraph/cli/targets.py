@@ -171,7 +171,7 @@ def goal_of(
             raise ParameterError("--into takes one input at a time")
         return Goal(into, into=True, key=key)
     if output is None:
-        raise ParameterError("missing option '-o' / '--output' (or --into FILE.h5ad)")
+        raise ParameterError("Missing option '-o' / '--output' (or --into FILE.h5ad)")
     if key is not None:
         raise ParameterError("--key-added is of use with --into only")
     return Goal(output, into=False, key=None, shard=shard)

@@ -26,6 +26,12 @@ MOST_NODES = 20_000
 _COLORED = 11
 """Components that have a color of their own."""
 
+_VECTORS = 8
+"""Eigenvectors that the two axes are chosen from."""
+
+_FEW, _OWN = 200, 0.2
+"""From so many nodes on, this share of the second axis is not said by the first."""
+
 _GAP = 0.12
 """Room between components, as a share of their size."""
 
@@ -49,8 +55,9 @@ def drawing(
     if coordinates is None:
         at = _packed(replace(graph, adjacency=both, directed=False), parts, stages)
         caption = (
-            "Nodes are where the Laplacian eigenmap of the graph puts them, with both "
-            "axes stretched so that nodes spread evenly: their order counts."
+            "Nodes are where the Laplacian eigenmap of the graph puts them: along its "
+            "first vector and the next that does not follow from it, both stretched so "
+            "that nodes spread evenly."
         )
         if len(parts) > 1:
             caption += " Components lie beside each other, in no order but by size."
@@ -111,9 +118,13 @@ def _packed(
     graph: Graph, parts: list[IndexArray], stages: Stages | None
 ) -> NDArray[np.float64]:
     """Embed every component and lay them out, the largest first, row by row."""
-    at: NDArray[Any] = np.zeros((graph.nodes, 2))
+    found: NDArray[Any] = np.zeros((graph.nodes, 2))
     if graph.adjacency.nnz:
-        at = embed(graph, component="each", stages=stages).coordinates
+        most = min(_VECTORS, max(2, len(parts[0]) - 1))
+        found = embed(
+            graph, dimensions=most, component="each", stages=stages
+        ).coordinates
+    at = np.empty((graph.nodes, 2))
     sides = [np.sqrt(len(part)) for part in parts]
     total = max(sides[0], np.sqrt(sum(side * side for side in sides)))
     x = y = 0.0
@@ -121,9 +132,30 @@ def _packed(
     for part, side in zip(parts, sides, strict=True):
         if x and x + side > total:
             x, y, below = 0.0, y - below * (1 + _GAP), side
-        at[part] = _evenly(at[part]) * side + [x + side / 2, y - side / 2]
+        at[part] = _two(_evenly(found[part])) * side + [x + side / 2, y - side / 2]
         x += side * (1 + _GAP)
     return _framed(at)
+
+
+def _two(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the first axis and the next one that does not follow from it.
+
+    On a long strip the second eigenvector is an overtone of the first, and the drawing
+    would be a curve.
+    """
+    n = len(ranks)
+    second = 1
+    if n >= _FEW:
+        bins = int(np.sqrt(n))
+        group = np.minimum((ranks[:, 0] + 0.5) * bins, bins - 1).astype(np.int64)
+        size = np.maximum(1, np.bincount(group, minlength=bins))
+        for axis in range(1, ranks.shape[1]):
+            mean = np.bincount(group, ranks[:, axis], bins) / size
+            left = np.var(ranks[:, axis] - mean[group])
+            if left > _OWN * np.var(ranks[:, axis]):
+                second = axis
+                break
+    return ranks[:, [0, second]]
 
 
 def _evenly(at: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,8 +176,6 @@ def _evenly(at: NDArray[np.float64]) -> NDArray[np.float64]:
 def _framed(at: NDArray[np.float64]) -> NDArray[np.float64]:
     """Move and shrink places into the square from -1/2 to 1/2."""
     low, high = at.min(axis=0), at.max(axis=0)
-    width = np.max(high - low)
-    framed: NDArray[np.float64] = (at - (low + high) / 2) / np.where(
-        width > 0, width, 1
-    )
+    width = float(np.max(high - low))
+    framed: NDArray[np.float64] = (at - (low + high) / 2) / (width or 1.0)
     return framed

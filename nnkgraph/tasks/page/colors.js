@@ -50,6 +50,10 @@ function alike() {
 }
 
 function outline(path, shape, x, y, r) {
+  if (shape === "circle" && r < 2) {  // nobody sees the corners
+    path.rect(x - r, y - r, 2 * r, 2 * r);
+    return;
+  }
   if (shape === "circle") {
     path.moveTo(x + r, y);
     path.arc(x, y, r, 0, 2 * Math.PI);

@@ -8,6 +8,7 @@ class View {
     this.canvas = byId("graph");
     this.marks = byId("marks");
     this.n = graph.x.length;
+    [this.sx, this.sy] = [new Float32Array(this.n), new Float32Array(this.n)];
     this.hovered = this.pinned = -1;
     this.only = -1;
     this.shades = this.shadesOf(graph.weight);
@@ -104,6 +105,15 @@ class View {
     ];
   }
 
+  // Where all nodes are on the screen: asked for many times a second.
+  project() {
+    const { x, y } = this.graph, [dx, dy] = [this.width / 2, this.height / 2];
+    for (let node = 0; node < this.n; node++) {
+      this.sx[node] = dx + (x[node] - this.x) * this.scale;
+      this.sy[node] = dy - (y[node] - this.y) * this.scale;
+    }
+  }
+
   zoom(factor, px = this.width / 2, py = this.height / 2) {
     const scale = Math.min(this.base * 400, Math.max(this.base * 0.3, this.scale * factor));
     this.x += (px - this.width / 2) * (1 / this.scale - 1 / scale);
@@ -128,6 +138,7 @@ class View {
     if (this.asked) cancelAnimationFrame(this.asked);
     this.asked = requestAnimationFrame(() => {
       this.asked = 0;
+      this.project();
       this.drawEdges(moving);
       this.drawNodes();
       this.drawMarks();
@@ -137,7 +148,7 @@ class View {
 
   drawEdges(moving) {
     const ink = this.canvas.getContext("2d");
-    const { source, target } = this.graph;
+    const { source, target } = this.graph, { sx, sy, width, height } = this;
     const most = moving ? Math.min(MOVING_EDGES, source.length) : source.length;
     ink.clearRect(0, 0, this.width, this.height);
     const crowd = Math.min(1, Math.max(0.3, 9000 / (source.length + 1)));
@@ -150,9 +161,9 @@ class View {
       const end = Math.min(this.shades[shade], most);
       ink.beginPath();
       for (let count = 0; edge < end; edge++) {
-        const [ax, ay] = this.where(source[edge]);
-        const [bx, by] = this.where(target[edge]);
-        if ((ax < 0 && bx < 0) || (ay < 0 && by < 0) || (ax > this.width && bx > this.width) || (ay > this.height && by > this.height)) continue;
+        const one = source[edge], two = target[edge];
+        const ax = sx[one], ay = sy[one], bx = sx[two], by = sy[two];
+        if ((ax < 0 && bx < 0) || (ay < 0 && by < 0) || (ax > width && bx > width) || (ay > height && by > height)) continue;
         if (Number.isNaN(ax + bx)) continue;
         ink.moveTo(ax, ay);
         ink.lineTo(bx, by);
@@ -176,7 +187,7 @@ class View {
     this.coloring.styles.forEach((style, at) => {
       ink.beginPath();
       for (const node of this.members[at]) {
-        const [x, y] = this.where(node);
+        const x = this.sx[node], y = this.sy[node];
         if (x < -r || y < -r || x > this.width + r || y > this.height + r) continue;
         outline(ink, style.shape, x, y, r);
       }
@@ -230,9 +241,12 @@ class View {
   nearest(px, py) {
     let best = -1, least = NEAR * NEAR;
     for (let node = 0; node < this.n; node++) {
-      const [x, y] = this.where(node);
-      const far = (x - px) ** 2 + (y - py) ** 2;
-      if (far < least) [best, least] = [node, far];
+      const dx = this.sx[node] - px, dy = this.sy[node] - py;
+      const far = dx * dx + dy * dy;
+      if (far < least) {
+        best = node;
+        least = far;
+      }
     }
     return best;
   }
