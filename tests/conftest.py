@@ -111,7 +111,7 @@ def other(other_cache):
         for path in folder.rglob("*"):
             os.chown(path, 65534, 65534)
     # What make coverage counts is ours, and cannot be written by somebody else.
-    program = ("env", "-u", "COVERAGE_PROCESS_CONFIG")
+    program = ("env", "COVERAGE_PROCESS_CONFIG=")
     program += (f"HOME={folder}/home", f"NUMBA_CACHE_DIR={other_cache}")
     wrapped = faults.ordinary_user((*program, str(PROGRAM)))
     yield faults.Case(folder / "here", folder / "tmp", wrapped)

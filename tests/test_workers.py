@@ -256,7 +256,7 @@ def test_a_fork_server_that_was_killed_comes_again():
 
 def _die_while_sending(_task, start, stop):
     if start and multiprocessing.parent_process() is not None:
-        threading.Timer(0.05, os._exit, [9]).start()
+        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGKILL]).start()
     time.sleep(0.05)
     return (np.full((stop - start, 400_000), start),)
 
