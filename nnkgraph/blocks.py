@@ -21,6 +21,9 @@ _TRIES = 3
 """How often the workers are replaced before a dying one is reported."""
 
 
+_GRAIN = 64
+"""Blocks have a multiple of so many rows where they are made smaller."""
+
 _LEAST = 256
 """Rows of the smallest block; less is not worth the way to a worker."""
 
@@ -160,7 +163,8 @@ def _cut(first: int, rows: int, block: int, workers: int) -> list[tuple[int, int
     least = rows if workers == 1 else min(_LEAST, block)
     cuts, start, end = [], first, first + rows
     while start < end:
-        share = -(-(end - start) // (2 * workers))
+        # Some functions are asked about so many rows at a time, wherever they are cut.
+        share = -(-(end - start) // (2 * workers * _GRAIN)) * _GRAIN
         stop = min(start + min(block, max(least, share)), end)
         cuts.append((start, stop))
         start = stop

@@ -111,7 +111,8 @@ def find_candidates(
 
 def notes_of(run: Run, found: Candidates) -> tuple[str, ...]:
     """Return what the user should know about a search."""
-    kept = run.checkpoint.notes if run.checkpoint else []
+    known = run.checkpoint
+    kept = [*known.warnings, *known.notes] if known else []
     return (*found.notes, *k_warnings(run.plan.k, run.rows), *kept)
 
 

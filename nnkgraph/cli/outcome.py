@@ -58,8 +58,9 @@ def check_quality(
     """Fail, after all was written, where a node's solution is not proven."""
     recall = full["search"]["recall"]
     if min_recall is not None and (recall is None or recall < min_recall):
+        known = "unknown" if recall is None else f"{recall:.4f} (estimated)"
         raise QualityError(
-            f"{output}: the recall of the search is {recall:.4f} (estimated), "
+            f"{output}: the recall of the search is {known}, "
             f"below {min_recall:g}; the {what} was written; use --search exact or "
             "more n_trees"
         )
