@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from conftest import SAMPLES, brute_force
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nnkgraph.errors import ParameterError
@@ -316,6 +316,7 @@ def test_extremes_stay_within_range(size, sigma):
     sigma=st.floats(0.05, 5),
     seed=st.integers(0, 2**32 - 1),
 )
+@example(n=12, d=2, k=4, levels=2, sigma=0.125, seed=0)  # squares that vanish
 def test_grids_full_of_ties_and_copies_are_no_trouble(n, d, k, levels, sigma, seed):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, levels, (n, d)).astype(float)

@@ -73,7 +73,9 @@ def descend(
             continue
         move, value, after = step
         point, change, gradient = point + move, after - gradient, after
-        if _dot(move, change) > 1e-10 * _norm(move) * _norm(change):
+        # Changes so small that their squares vanish say nothing about the curvature.
+        known = _dot(change, change) > 0
+        if known and _dot(move, change) > 1e-10 * _norm(move) * _norm(change):
             memory = [*memory, (move, change)][-_MEMORY:]
         trace.append(value)
         norms.append(_norm(gradient))
