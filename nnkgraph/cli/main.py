@@ -142,14 +142,14 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
         say.error("interrupted")
         return 130
     except Stopped as stop:
-        if stop.number == signal.SIGINT:
-            say.error("interrupted")
-            return 130
-        say.error(f"stopped by {signal.Signals(stop.number).name}")
-        return 143
+        return _stopped(stop)
     except BrokenPipeError:
         return 141
     except Exception as error:
+        # A compiler that is stopped in the middle fails in ways of its own.
+        stops = [one for one in _chain(error) if isinstance(one, Stopped)]
+        if stops:
+            return _stopped(stops[0])
         return _shortage(error) if _is_shortage(error) else _bug(error)
     return say.failures.exit_code
 
@@ -158,6 +158,21 @@ def _invoke(context: click.Context, args: list[str]) -> None:
     if not {"-h", "--help"} & set(args):  # help is there under any limit
         check_address_space()
     cli.invoke(context)
+
+
+def _stopped(stop: Stopped) -> int:
+    if stop.number == signal.SIGINT:
+        say.error("interrupted")
+        return 130
+    say.error(f"stopped by {signal.Signals(stop.number).name}")
+    return 143
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Return an error and those that it happened after."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _is_shortage(error: Exception) -> bool:
