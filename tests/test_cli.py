@@ -600,6 +600,21 @@ def test_d10_ctrl_c_is_one_line_and_130(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
 
 
+def test_d09_a_signal_counts_where_other_errors_follow_it(program, points, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import os, signal, time\n"
+        "def kernel(a, b):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(5)\n"
+        "    finally:\n"
+        "        raise RuntimeError('no compiled object yet')\n"
+    )
+    done = program("build", points, "-o", "g.npz", "--kernel", "own:kernel", "-j", "1")
+    assert done.code == 143
+    assert done.lines == ["nnkgraph: error: stopped by SIGTERM"]
+
+
 def test_python_m_nnkgraph_works(tmp_path):
     import sys
 

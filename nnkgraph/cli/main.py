@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -26,6 +26,9 @@ from nnkgraph.cli.process import (
 from nnkgraph.cli.types import CONFIG
 from nnkgraph.errors import NnkGraphError
 from nnkgraph.memory import check_address_space
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _FOLDER = "cli/commands"
 COMPLETE = "_NNKGRAPH_COMPLETE"
