@@ -8,10 +8,12 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fuzz.seeds import NEIGHBORS, NODES, RUN
 from nnkgraph import formats
 from nnkgraph.checkpoint import Checkpoint, open_checkpoint
+from nnkgraph.components import component_labels
 from nnkgraph.data import Candidates
 from nnkgraph.describe import description
 from nnkgraph.methods import nnk
@@ -23,8 +25,8 @@ ROLES = (
     *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),
     *("kept search", "kept block", "kept facts", "shard"),
 )
-LOADED = (nnk,)
-"""What shards name: imported before anybody looks at which files are opened."""
+LOADED = (nnk, component_labels(csr_array((1, 1))))
+"""What is imported, or compiled, before anybody looks at which files are opened."""
 
 _OUTPUTS = ("out.npz", "out.graphml", "out.mtx", "out.tsv", "out.csv", "out.edgelist")
 _OUTPUTS += ("out.gexf", "out.parquet", "out.pyg.npz", "out.mat")

@@ -16,7 +16,7 @@ _GUARD = 6 << 30
 
 _IN_OPEN = 0x20
 _CODE = (".py", ".pyc", ".so", ".pyi", ".pth", ".toml", "METADATA", "entry_points.txt")
-_SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom")
+_SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/usr/share/zoneinfo/")
 _FORBIDDEN = ("pickle.find_class", "subprocess.Popen", "os.system", "socket.connect")
 
 

@@ -70,6 +70,8 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
     origin = np.flatnonzero(first == np.arange(len(x)))
     if isinstance(x, SparseGram):
         return Rows(SparseGram.of(x.matrix()[origin][:, origin]), first, origin)
+    if isinstance(x, SparseRows):
+        return Rows(x[origin], first, origin)
     kept = x[np.ix_(origin, origin)] if square else taken_rows(x, origin)
     return Rows(kept, first, origin)
 

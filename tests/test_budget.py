@@ -1,5 +1,6 @@
 """What a run needs is estimated, compared with what there is, and said."""
 
+import json
 import resource
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from nnkgraph.data import Features
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.memory import available_memory, in_words
 from nnkgraph.prepare import make_plan
-from nnkgraph.resources import MemoryWatch
 
 NNKGRAPH = [sys.executable, "-m", "nnkgraph"]
 
@@ -33,11 +33,13 @@ def test_more_of_anything_needs_more():
     assert budget_of(x, 10, workers=2).scratch > least.scratch == 0
 
 
-def test_the_estimate_is_near_what_a_run_takes():
+def test_the_estimate_is_near_what_a_run_takes(program, tmp_path):
     x = np.random.default_rng(0).normal(size=(20_000, 40))
-    with MemoryWatch(0.02) as memory:
-        build_graph(x, k=60, search="exact")
-    assert 0.4 < budget_of(x, 60).memory / memory.peak < 2.0
+    np.save(tmp_path / "x.npy", x)
+    line = "build x.npy -o g.npz -k 60 --search exact -j 1 --report r.json"
+    assert program(*line.split()).code == 0
+    peak = json.loads((tmp_path / "r.json").read_text())["peak_memory_bytes"]
+    assert 0.4 < budget_of(x, 60).memory / peak < 2.0
 
 
 def test_g01_what_cannot_fit_is_refused_with_the_estimate(monkeypatch):

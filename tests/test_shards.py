@@ -153,7 +153,7 @@ def test_a_matrix_of_similarities_is_sharded_by_its_rows(x, tmp_path, sparse):
         )
     else:
         np.save(name, gram)
-    features = formats.read_features(name, sparse=True)
+    features = formats.read_features(name, sparse="similarities")
     settings = {**SEARCHED, "kernel": "precomputed"}
     plain = build_graph(features, **settings)
     both = merged(parts(tmp_path, "graph", features, **settings))

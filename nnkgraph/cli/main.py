@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -20,15 +20,11 @@ from nnkgraph.cli.process import (
     Stopped,
     catch,
     flushed,
-    spare_threads,
     warn_of_cache,
 )
 from nnkgraph.cli.types import CONFIG
 from nnkgraph.errors import NnkGraphError
 from nnkgraph.memory import check_address_space
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FOLDER = "cli/commands"
 COMPLETE = "_NNKGRAPH_COMPLETE"
@@ -108,7 +104,9 @@ def main() -> NoReturn:
         catch(number)
     # Processes that Python starts import nothing from where the user stands, either.
     os.environ["PYTHONSAFEPATH"] = "1"
-    spare_threads()
+    # Rows are shared among workers, and each multiplies on one processor: threads of
+    # BLAS would only keep others busy with waiting.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Imports make many objects and no garbage: looking for it costs a tenth of a start.
     gc.set_threshold(100_000, 20, 20)
     code = run(sys.argv[1:])
@@ -137,6 +135,8 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
         say.error(error.format_message())
         return error.exit_code
     except NnkGraphError as error:
+        if stop := _stop_behind(error):
+            return _stopped(stop)
         cause = _blamed(error)
         say.error(str(cause))
         say.traceback()
@@ -149,10 +149,8 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
     except BrokenPipeError:
         return 141
     except Exception as error:
-        # A compiler that is stopped in the middle fails in ways of its own.
-        stops = [one for one in _chain(error) if isinstance(one, Stopped)]
-        if stops:
-            return _stopped(stops[0])
+        if stop := _stop_behind(error):
+            return _stopped(stop)
         return _shortage(error) if _is_shortage(error) else _bug(error)
     return say.failures.exit_code
 
@@ -171,11 +169,14 @@ def _stopped(stop: Stopped) -> int:
     return 143
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Return an error and those that it happened after."""
-    while error is not None:
-        yield error
+def _stop_behind(error: BaseException | None) -> Stopped | None:
+    """Return the signal that an error happened after.
+
+    A compiler that is stopped in the middle fails in ways of its own.
+    """
+    while error is not None and not isinstance(error, Stopped):
         error = error.__cause__ or error.__context__
+    return error
 
 
 def _is_shortage(error: Exception) -> bool:

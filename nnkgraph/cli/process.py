@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 from nnkgraph.cli import say
@@ -36,29 +34,6 @@ def catch(number: signal.Signals) -> None:
 
     if signal.getsignal(number) is not signal.SIG_IGN:
         signal.signal(number, stop)
-
-
-def spare_threads() -> None:
-    """Keep BLAS to one thread where the limit on processes is too low for more.
-
-    OpenBLAS starts a thread for each processor when it is loaded; where it cannot, it
-    writes to stderr and interrupts the process.
-    """
-    cpus = os.cpu_count() or 1
-    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    if limit == resource.RLIM_INFINITY or limit > 1000 + 2 * cpus:
-        return
-    end = threading.Event()
-    threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(cpus)]
-    try:
-        for thread in threads:
-            thread.start()
-    except RuntimeError:
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    end.set()
-    for thread in threads:
-        if thread.ident is not None:
-            thread.join()
 
 
 def warn_of_cache() -> None:

@@ -44,7 +44,8 @@ def check_installed() -> None:
     """Refuse to go on without the packages, before any work is done."""
     if not all(map(importlib.util.find_spec, ("cryptography", "distributed"))):
         raise ResourceError(
-            "executor 'dask' needs a package more: pip install 'nnkgraph[dask]'"
+            "executor 'dask' needs distributed and cryptography: pip install "
+            "'nnkgraph[dask]'"
         )
 
 
