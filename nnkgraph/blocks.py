@@ -39,6 +39,7 @@ def run(
     first: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
     kept: Kept | None = None,
+    hurried: bool = True,
 ) -> None:
     """Fill ``outputs`` with ``function(arguments, start, stop)`` of all blocks.
 
@@ -53,13 +54,36 @@ def run(
     kept : Kept, optional
         Where finished blocks are looked up and kept. Its blocks are all alike, however
         many workers there are.
+    hurried : bool
+        Whether a block that takes long counts as hung.
 
     Raises
     ------
     ResourceError
         When workers die again and again, or one hangs.
     """
-    waiting = _cut(first, rows, block, 1 if kept else pool.workers)
+    patience = pool.patience
+    pool.patience = patience if hurried else None
+    try:
+        _run(pool, function, arguments, outputs, rows, block, first, on_rows, kept)
+    finally:
+        pool.patience = patience
+
+
+def _run(
+    pool: Pool,
+    function: Callable[..., tuple[NDArray[Any] | None, ...]],
+    arguments: Any,
+    outputs: tuple[Shared | None, ...],
+    rows: int,
+    block: int,
+    first: int,
+    on_rows: Callable[[int], object],
+    kept: Kept | None,
+) -> None:
+    # Kept blocks are alike for all workers; else they suit who is to do them.
+    stretch, workers = (1, 1) if kept else (pool.stretch, pool.workers)
+    waiting = _cut(first, rows, block * stretch, workers)
     if kept:
         waiting = [
             one for one in waiting if not kept.found(outputs, first, *one, on_rows)

@@ -15,6 +15,7 @@ from nnkgraph.bounded import (
     new_array,
     new_scratch,
 )
+from nnkgraph.scratch import longer_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,10 +75,12 @@ def stacked(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
         return known[0] if len(known) == 1 else np.concatenate(known)
     first, rows = known[0], 0
     with new_scratch(size) as file:
-        for block in itertools.chain(known, coming):
-            block.tofile(file)
-            rows += len(block)
-    return mapped_scratch(file.name, (rows, *first.shape[1:]), first.dtype)
+        path = file.name
+    for block in itertools.chain(known, coming):
+        with longer_file(path, block.nbytes) as more:
+            block.tofile(more)
+        rows += len(block)
+    return mapped_scratch(path, (rows, *first.shape[1:]), first.dtype)
 
 
 def taken_rows(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:

@@ -37,8 +37,9 @@ _LARGE = 16
 class Limit:
     """What a run may take, and the files that it takes instead."""
 
-    def __init__(self, size: int, files: ExitStack) -> None:
+    def __init__(self, size: int, files: ExitStack, *, asked: bool) -> None:
         self.size = size
+        self.asked = asked
         self.keeper = pages.Keeper(size)
         self.keeper.target = self.usable
         self._files = files
@@ -73,7 +74,7 @@ def limited(memory: int | None) -> Iterator[Limit]:
         return
     size = available_memory() + taken_memory() if memory is None else memory
     with ExitStack() as files:
-        limit = Limit(size, files)
+        limit = Limit(size, files, asked=memory is not None)
         files.callback(limit.keeper.stop)
         files.callback(_active.reset, _active.set(limit))
         yield limit
@@ -134,10 +135,19 @@ def new_array(shape: tuple[int, ...] | int, dtype: Any) -> NDArray[Any]:
     """
     shape = (shape,) if isinstance(shape, int) else shape
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    if not is_large(size):
+    limit = _active.get()
+    if limit is None or not is_large(size):
         return np.empty(shape, dtype)
-    with new_scratch(size) as file:
-        reserve(file, size)
+    name = ""
+    try:
+        with new_scratch(size) as file:
+            name = file.name
+            reserve(file, size)
+    except ResourceError:
+        if limit.asked:
+            raise
+        _remove(name)  # nobody asked for a limit: it may fit into memory
+        return np.empty(shape, dtype)
     return mapped_scratch(file.name, shape, dtype)
 
 

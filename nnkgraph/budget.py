@@ -56,6 +56,9 @@ class Budget:
     whole: str = ""
     """What cannot be kept in files, where something cannot."""
 
+    least: int = 0
+    """Memory that is needed however much is in files."""
+
 
 def estimate(
     features: Features,
@@ -103,6 +106,7 @@ def estimate(
         listed * width * _MOST,
         needed,
         " and ".join(whole),
+        fixed,
     )
 
 
@@ -151,7 +155,8 @@ def check_budget(budget: Budget) -> None:
     """Refuse a run for which memory or room for temporary files is missing."""
     # What this process has already taken is neither free nor still to be found.
     there = min(available_memory() + taken_memory(), memory_limit())
-    if budget.memory > there:
+    # What there is changes from moment to moment; what may be in files gives way.
+    if budget.memory > there and budget.least > there:
         whole = f" by {budget.whole}, as a whole" if budget.whole else ""
         raise ResourceError(
             f"about {in_words(budget.memory)} of memory are needed{whole}, and "

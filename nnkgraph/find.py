@@ -150,6 +150,9 @@ def started(
         resumed(resume, facts, shard) as checkpoint,
         open_pool(executor, workers, **limits, beside=beside) as pool,
     ):
+        if isinstance(rows.x, np.ndarray) and not isinstance(rows.x, np.memmap):
+            # Written only once where workers need a file, whatever asks for it.
+            rows = replace(rows, x=pool.share(rows.x).open())
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
         yield Run(plan, rows, pool, seed, checkpoint, span, facts)

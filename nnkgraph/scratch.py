@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from nnkgraph.errors import ResourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 SHORT = "/tmp"  # noqa: S108 - names in it are random
 _CHUNK = 1 << 20
+_OWN = re.compile(r"(\d+)-[a-z0-9_]{8}(-[a-z0-9_]{8})?")
+"""The number of a process, and what makes its folders' names their own."""
 
 
 @contextmanager
@@ -46,11 +50,23 @@ def scratch_folder(parent: str | None = None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def new_file(folder: str, name: str, size: int) -> Iterator[BinaryIO]:
+def new_file(folder: str, name: str, size: int) -> AbstractContextManager[BinaryIO]:
     """Open a new file; one that cannot be written is a lack of room."""
+    return _opened(folder, name, "xb", size)
+
+
+def longer_file(path: str, size: int) -> AbstractContextManager[BinaryIO]:
+    """Open a file that gets longer by so many bytes."""
+    folder, name = os.path.split(path)
+    return _opened(folder, name, "ab", size)
+
+
+@contextmanager
+def _opened(
+    folder: str, name: str, mode: Literal["xb", "ab"], size: int
+) -> Iterator[BinaryIO]:
     try:
-        with Path(folder, name).open("xb") as file:
+        with Path(folder, name).open(mode) as file:
             yield file
     except OSError as error:
         raise ResourceError(
@@ -84,10 +100,7 @@ def free_scratch() -> int:
 def _remove_orphans(parent: Path, prefix: str) -> None:
     """Remove folders of runs on this machine that were killed."""
     for folder in parent.glob(f"{prefix}*"):
-        pid = folder.name.removeprefix(prefix).partition("-")[0]
-        if (
-            pid.isdigit()
-            and not Path("/proc", pid).exists()
-            and Path("/proc/1").exists()
-        ):
+        # The name of another machine may begin with this one's.
+        own = _OWN.fullmatch(folder.name.removeprefix(prefix))
+        if own and not Path("/proc", own[1]).exists() and Path("/proc/1").exists():
             shutil.rmtree(folder, ignore_errors=True)

@@ -135,8 +135,8 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
         say.error(error.format_message())
         return error.exit_code
     except NnkGraphError as error:
-        if stop := _stop_behind(error):
-            return _stopped(stop)
+        if behind := _stop_behind(error):
+            return _stopped(behind)
         cause = _blamed(error)
         say.error(str(cause))
         say.traceback()
@@ -149,8 +149,8 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
     except BrokenPipeError:
         return 141
     except Exception as error:
-        if stop := _stop_behind(error):
-            return _stopped(stop)
+        if behind := _stop_behind(error):
+            return _stopped(behind)
         return _shortage(error) if _is_shortage(error) else _bug(error)
     return say.failures.exit_code
 

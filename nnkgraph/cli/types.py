@@ -127,10 +127,10 @@ class Memory(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         if not word or (word[3] and not word[2]):
             self.fail(f"{value!r} is no size such as 800MB, 1.5GB or 2GiB", param, ctx)
         step = 1024 if word[3] else 1000
-        size = int(float(word[1]) * step ** self.units.index(word[2]))
-        if size < 1:
-            self.fail(f"{value!r} is no memory at all", param, ctx)
-        return size
+        size = float(word[1]) * step ** self.units.index(word[2])
+        if not 1 <= size < 2**63:
+            self.fail(f"{value!r} is no memory that there could be", param, ctx)
+        return int(size)
 
 
 class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]

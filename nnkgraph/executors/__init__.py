@@ -87,9 +87,12 @@ class Pool(Protocol):
         ...
 
     @property
-    def patience(self) -> float | None:
-        """Seconds without a finished block after which a worker hangs; None: never."""
+    def stretch(self) -> int:
+        """How many times as large blocks should be: a task may cost more or less."""
         ...
+
+    patience: float | None
+    """Seconds without a finished block after which a worker hangs; None: never."""
 
     @property
     def in_place(self) -> bool:

@@ -139,10 +139,14 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
             with deaf(), hidden_main():
                 cluster = _cluster(dask, workers, folder)
         except (OSError, RuntimeError) as error:
+            _end_beginnings(dask)
             raise ResourceError(
                 f"dask's workers cannot start ({error}); use -j 1, or raise the limit "
                 "of processes and files"
             ) from error
+        except BaseException:
+            _end_beginnings(dask)
+            raise
         with _closing(cluster):
             client = _connected(dask, cluster, cluster.security, timeout)
             with _closing(client):
@@ -170,6 +174,14 @@ def _cluster(dask: Any, workers: int, folder: str) -> Any:
             memory_limit=0,  # mapped files would count
             silence_logs=_MUTE,
         )
+
+
+def _end_beginnings(dask: Any) -> None:
+    """End clusters that were about to start, before their folder is removed."""
+    for cluster in list(dask.SpecCluster._instances):
+        _kill_workers(cluster)
+        with suppress(Exception):  # it may have nothing to close yet
+            cluster.close(timeout=1)
 
 
 def _kill_workers(cluster: Any) -> None:

@@ -41,6 +41,9 @@ class DaskPool:
     too long, that is the end.
     """
 
+    stretch = 4
+    """A task takes the scheduler some milliseconds."""
+
     def __init__(
         self,
         client: Any,

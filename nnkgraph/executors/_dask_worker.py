@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from nnkgraph import __version__
 from nnkgraph.errors import ResourceError
+from nnkgraph.executors import forget_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +117,8 @@ def _agree(terms: Terms) -> None:
     reason = objection(terms, look(terms.probe))
     if reason:
         raise ResourceError(reason)
+    # A run before this one may have ended without a word: its files may be others now.
+    forget_maps()
     if terms.own:
         os.dup2(2, 1)  # what a user's kernel prints must not get into the output
 

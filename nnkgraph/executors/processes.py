@@ -42,6 +42,7 @@ _LONGEST = 70
 
 class _ProcessPool:
     in_place = True
+    stretch = 1
 
     def __init__(
         self,

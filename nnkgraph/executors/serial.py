@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from nnkgraph.executors import Executor, Pool
 
 
-@dataclass(frozen=True)
+@dataclass
 class _SerialPool:
     threads: int
     workers: int = 1
-    patience: None = None
+    patience: float | None = None
     in_place: bool = True
+    stretch: int = 1
 
     def share(self, array: NDArray[Any], /) -> Here:
         return Here(array)

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from nnkgraph.executors import Executor, Pool
 
 
-@dataclass(frozen=True)
+@dataclass
 class _ThreadPool:
     executor: ThreadPoolExecutor
     workers: int
-    patience: None = None
+    patience: float | None = None
     in_place: bool = True
+    stretch: int = 1
 
     @property
     def threads(self) -> int:

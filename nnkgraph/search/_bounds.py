@@ -78,6 +78,8 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
         start = stop
     share = pool.share if pool else Here
     shared_x = share(x)
+    # Shared again now that they are filled: other machines see what was written then.
+    shared_data, shared_offset, shared_own = share(data), share(offset), share(own)
     return Part(
         shared_x,
         shared_x,

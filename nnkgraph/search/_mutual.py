@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _GROUPS = 4
 """Groups for each worker: with fewer, workers wait for each other in the end."""
 
+_LARGEST = 65536
+"""Rows in a group at most: a pair of groups must be done within a worker's patience."""
+
 _SMALLEST = 2048
 """Rows in a group at least, where there are several."""
 
@@ -88,7 +91,9 @@ def fill(
     """Take the bounds of all pairs into the reservoirs; report the share just done."""
     n = len(part.data.open())
     least = _least_groups(part, reservoirs, worker_share(pool.workers))
-    groups = max(1, min(max(_GROUPS * pool.workers, least), n // _SMALLEST))
+    groups = max(
+        1, min(max(_GROUPS * pool.workers, least, n // _LARGEST), n // _SMALLEST)
+    )
     edges = [n * g // groups for g in range(groups + 1)]
     waiting = [(a, a + step) for step in range(groups) for a in range(groups - step)]
     begun = pool.output((groups, groups), np.bool_)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nnkgraph.data import Candidates, FloatArray, IndexArray
-    from nnkgraph.executors import Shared
+    from nnkgraph.executors import Pool, Shared
     from nnkgraph.search import Search, Wanted
 
 _ROWS = 1_000_000
@@ -78,15 +78,9 @@ class Sharded:
         for first in range(0, task.parts, some):
             count = min(some, task.parts - first)
             told = _in_rows(wanted, task.parts, first)
-            _run(wanted, _Round(task, first, answers), count, told)
-            blocks.run(
-                wanted.pool,
-                _combine,
-                (answers, count, best if first else None, k),
-                spare.outputs,
-                rows=n,
-                block=max(1, _LISTED // k),
-            )
+            _run(wanted, task, first, answers, count, told)
+            given = answers, count, best if first else None, k
+            _run_combine(wanted.pool, given, spare.outputs, n)
             best, spare = spare, best
         index, score = (np.array(one.open()) for one in best.outputs)
         return mended(wanted, index, score, registry.spec(resolved), self.threads)
@@ -99,7 +93,7 @@ class Sharded:
         check_base(wanted, "sharded")
         task = self.task(wanted)
         answers = _Lists.new(wanted, (1, len(wanted.x), task.width))
-        _run(wanted, _Round(task, part, answers), 1, _in_rows(wanted, 1, 0))
+        _run(wanted, task, part, answers, 1, _in_rows(wanted, 1, 0))
         index, score = (np.array(one.open()[0]) for one in answers.outputs)
         return index, score
 
@@ -142,36 +136,66 @@ class _Round:
 
     task: Parted
     first: int
-    answers: _Lists
+    answers: _Lists | None
+    """None where workers cannot write to them; then they return them."""
 
 
 def _run(
-    wanted: Wanted, round_: _Round, count: int, told: Callable[[int], None]
+    wanted: Wanted,
+    task: Parted,
+    first: int,
+    answers: _Lists,
+    count: int,
+    told: Callable[[int], None],
 ) -> None:
     blocks.run(
         wanted.pool,
         _ask,
-        round_,
-        round_.answers.outputs,
+        _Round(task, first, answers if wanted.pool.in_place else None),
+        answers.outputs,
         rows=count,
         block=1,
         on_rows=told,
         kept=blocks.kept_in(wanted.checkpoint, "search"),
+        hurried=False,  # a part may take hours
     )
+
+
+def _run_combine(
+    pool: Pool, given: _Given, outputs: tuple[Shared, Shared], n: int
+) -> None:
+    block = max(1, _LISTED // given[-1])
+    if pool.in_place:
+        blocks.run(pool, _combine, given, outputs, rows=n, block=block)
+        return
+    # Workers on other machines would not see what was written here.
+    for start in range(0, n, block):
+        rows = slice(start, min(start + block, n))
+        found = _combine(given, rows.start, rows.stop)
+        for output, result in zip(outputs, found, strict=True):
+            output.open()[rows] = result
+
+
+_Given = tuple[_Lists, int, _Lists | None, int]
+"""Answers, of how many parts, the best of the parts before, and how many to keep."""
 
 
 def _ask(round_: _Round, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
     # Answers are written where they belong block by block, because all of them may be
     # more than a worker has room for.
-    index, score = (one.open() for one in round_.answers.outputs)
+    task, answers = round_.task, round_.answers
+    if answers is None:
+        n = len(task.x.open())
+        shape = (stop - start, n, task.width)
+        index, score = np.empty(shape, index_dtype(n)), np.empty(shape)
+    else:
+        index, score = (one.open()[start:stop] for one in answers.outputs)
     for at in range(start, stop):
-        answer(round_.task, round_.first + at, index[at], score[at])
-    return index[start:stop], score[start:stop]
+        answer(task, round_.first + at, index[at - start], score[at - start])
+    return index, score
 
 
-def _combine(
-    given: tuple[_Lists, int, _Lists | None, int], start: int, stop: int
-) -> tuple[IndexArray, FloatArray]:
+def _combine(given: _Given, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
     """Return the best of some rows, of this round and those before."""
     answers, count, best, k = given
     rows = slice(start, stop)

@@ -10,11 +10,11 @@ import numpy as np
 
 from nnkgraph import __version__, registry
 from nnkgraph.assemble import Solved, assembled
+from nnkgraph.bounded import new_array
 from nnkgraph.data import Candidates, Neighborhoods
 from nnkgraph.duplicates import Rows, candidates_with_copies
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.fingerprint import difference
-from nnkgraph.formats._memory import check_fits
 from nnkgraph.kernels._bandwidth import mean_bandwidth
 from nnkgraph.report import Reach, provenance_of
 from nnkgraph.rounding import check_digits
@@ -115,8 +115,6 @@ def _collected(found: list[Part], on_shard: Callable[[int], object]) -> dict[str
     """Put the arrays of all shards into one of each; shorter lists are filled up."""
     common = found[0].common
     width = max(part.width for part in found)
-    lists = common["distinct"] * width
-    check_fits(lists * 12, found[0].name, "all shards together")
     whole: dict[str, Any] = {}
     for part in found:
         for key, values in read_arrays(part).items():
@@ -127,7 +125,7 @@ def _collected(found: list[Part], on_shard: Callable[[int], object]) -> dict[str
             if key not in whole:
                 total = common["shape"][0] if key == "first" else common["distinct"]
                 shape = (total, width) if values.ndim == 2 else (total,)
-                whole[key] = np.empty(shape, values.dtype)
+                whole[key] = new_array(shape, values.dtype)
             place = whole[key][rows.start : rows.stop]
             if values.ndim == 2:
                 place[:, values.shape[1] :] = -1 if key == "index" else 0

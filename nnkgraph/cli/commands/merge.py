@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 )
 @options.output_opt
 @click.option("--format", metavar="NAME", help="Format of FILE, for '-'.")
+@options.memory_opt
 @options.no_clobber_opt
 @options.report_opt
 @options.talk_options
@@ -26,6 +27,7 @@ def command(
     shards: tuple[str, ...],
     output: str,
     format: str | None,  # noqa: A002 - the option's name
+    memory: int | None,
     no_clobber: bool,
     report: str | None,
 ) -> None:
@@ -43,13 +45,14 @@ def command(
     import time
 
     from nnkgraph import formats
+    from nnkgraph.bounded import limited
     from nnkgraph.cli.outcome import check_report, full_report, write_report
     from nnkgraph.cli.progress import Progress
     from nnkgraph.resources import MemoryWatch
     from nnkgraph.shards.merge import read_parts
 
     stages, start = Progress(), time.perf_counter()
-    with MemoryWatch() as memory:
+    with MemoryWatch() as watch, limited(memory):
         found = read_parts(shards)
         solved = found[0].kind == "graph"
         formats.check_output(
@@ -62,7 +65,7 @@ def command(
         check_report(report, output, no_clobber=no_clobber, inputs=shards)
         join = _join_graph if solved else _join_candidates
         known = join(found, output, format, stages)
-    full = full_report(known, stages, time.perf_counter() - start, memory.peak)
+    full = full_report(known, stages, time.perf_counter() - start, watch.peak)
     write_report(report, full)
     _say(f"{len(shards)} shards", output, full)
 
