@@ -13,13 +13,14 @@ import pytest
 from nnkgraph import build_graph, formats
 from nnkgraph.blockwise import converted, row_slices, stacked, taken_rows, widened
 from nnkgraph.bounded import limited, memory_limit, new_array
-from nnkgraph.budget import check_budget, estimate
+from nnkgraph.budget import Budget, check_budget, estimate
 from nnkgraph.components import component_labels
 from nnkgraph.data import Features
 from nnkgraph.errors import ResourceError
 from nnkgraph.find import find_candidates
 from nnkgraph.prepare import make_plan
 from nnkgraph.scaling import scaled
+from nnkgraph.scratch import scratch_folder
 
 
 def is_mapped(array):
@@ -154,7 +155,9 @@ def test_a_limit_is_said_in_words(run, points, tmp_path, word, size, monkeypatch
     assert seen == [size]
 
 
-@pytest.mark.parametrize("word", ["much", "-1GB", "0", "1XB", "5iB", "nan", ""])
+@pytest.mark.parametrize(
+    "word", ["much", "-1GB", "0", "1XB", "5iB", "nan", "", "9" * 400]
+)
 def test_what_is_no_size_is_refused(run, points, tmp_path, word):
     for command in ("build", "search"):
         done = run(command, points, "-o", tmp_path / "g.npz", "--memory", word)
@@ -244,6 +247,43 @@ def test_files_of_arrays_go_with_them_and_with_the_limit(monkeypatch, tmp_path, 
 def test_no_room_for_a_file_is_an_error_of_one_line(tiny):
     with limited(1 << 30), pytest.raises(ResourceError, match="TMPDIR"):
         new_array(1 << 60, np.int8)
+
+
+def test_no_room_for_a_file_is_no_matter_where_nobody_asked_for_a_limit(monkeypatch):
+    monkeypatch.setattr("nnkgraph.bounded.available_memory", lambda: 1 << 20)
+    monkeypatch.setattr("nnkgraph.bounded.taken_memory", lambda: 0)
+    monkeypatch.setattr("tempfile.tempdir", "/proc/self")
+    with limited(None):
+        assert not isinstance(new_array(1 << 17, np.float64), np.memmap)
+    with limited(1 << 20), pytest.raises(ResourceError, match="TMPDIR"):
+        new_array(1 << 17, np.float64)
+
+
+def test_what_goes_wrong_in_reading_is_not_blamed_on_the_disk(tiny):
+    def blocks():
+        for _ in range(40):
+            yield np.zeros((1000, 8))
+        raise gzip.BadGzipFile("CRC check failed")
+
+    with limited(tiny), pytest.raises(gzip.BadGzipFile):
+        stacked(blocks())
+
+
+def test_what_may_be_in_files_is_not_refused_where_memory_shrinks_meanwhile():
+    huge = 1 << 60
+    check_budget(Budget(huge, 0, 0, least=1 << 20))
+    with pytest.raises(ResourceError, match="of memory are needed"):
+        check_budget(Budget(huge, 0, 0, least=huge))
+
+
+def test_folders_of_machines_with_longer_names_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.node", lambda: "hpc")
+    names = ("nnkgraph-hpc-17-4194305-abcdefgh", "nnkgraph-hpc-4194305-abcdefgh")
+    for name in names:
+        (tmp_path / name).mkdir()
+    with scratch_folder(str(tmp_path)):
+        assert (tmp_path / names[0]).exists()
+        assert not (tmp_path / names[1]).exists()
 
 
 def test_work_in_blocks_is_what_it_is_as_a_whole(tiny):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nnkgraph import registry
 from nnkgraph.errors import ParameterError
+from nnkgraph.executors.serial import _SerialPool
 from nnkgraph.find import find_candidates
 from nnkgraph.search import Wanted
 from nnkgraph.search._combine import best_of
@@ -59,6 +60,18 @@ def test_every_row_is_in_one_part_and_parts_are_alike(parts):
         assert abs((one < 2500).sum() - len(one) / 2) < 5 * np.sqrt(mean)
     other = rows_of_part(5000, parts, 0, 4)
     assert parts == 1 or not np.array_equal(rows[0], other)
+
+
+def test_workers_that_cannot_write_to_this_machine_find_the_same():
+    x = np.random.default_rng(2).normal(size=(400, 3))
+    found = [
+        registry.create("search", "sharded:parts=3").find(
+            Wanted(x, 6, "squared-distance", _SerialPool(1, in_place=here))
+        )
+        for here in (True, False)
+    ]
+    assert np.array_equal(found[0].index, found[1].index)
+    assert np.array_equal(found[0].distance, found[1].distance)
 
 
 @pytest.mark.parametrize("base", ["squared-distance", "l1-distance"])
