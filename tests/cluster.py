@@ -103,10 +103,10 @@ class Slurm:
         self._until(lambda: not self.ask("squeue", "-h", "-j", listed), seconds)
 
     def _spawn(self, *command: str) -> None:
-        log = (self.folder / f"{Path(command[0]).name}.out").open("wb")
-        self._started.append(
-            subprocess.Popen(command, env=self.env, stdout=log, stderr=log)
-        )
+        name = Path(command[0]).name
+        with (self.folder / f"{name}.out").open("wb") as log:
+            process = subprocess.Popen(command, env=self.env, stdout=log, stderr=log)
+        self._started.append(process)
 
     def _until(self, true, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
