@@ -13,9 +13,14 @@ help:  ## show this help
 
 install: $(VENV)/installed  ## make a virtual environment with nnkgraph and its tools
 
-$(VENV)/installed: pyproject.toml
+# What pictures need is enough for the demo; tests need more.
+$(VENV)/plot: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nnkgraph needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[plot]'
+	@touch $@
+
+$(VENV)/installed: $(VENV)/plot
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
@@ -23,30 +28,30 @@ demo: $(DEMO)/two_moons.png $(DEMO)/swiss_roll.npz $(DEMO)/digits.graphml  ## bu
 	@echo; $(BIN)/nnkgraph info $(DEMO)/digits.graphml
 	@echo; echo "Look at $(DEMO)/two_moons.png"
 
-$(DEMO)/swiss_roll.npz: sample_data/swiss_roll.npy $(VENV)/installed
+$(DEMO)/swiss_roll.npz: sample_data/swiss_roll.npy $(VENV)/plot
 	@mkdir -p $(@D)
 	$(BIN)/nnkgraph build $< -o $@
 
-$(DEMO)/digits.graphml: sample_data/digits.h5 $(VENV)/installed
+$(DEMO)/digits.graphml: sample_data/digits.h5 $(VENV)/plot
 	@mkdir -p $(@D)
 	$(BIN)/nnkgraph build $<::features -o $@
 
-$(DEMO)/moons_nnk.npz: sample_data/two_moons.csv $(VENV)/installed
+$(DEMO)/moons_nnk.npz: sample_data/two_moons.csv $(VENV)/plot
 	@mkdir -p $(@D)
 	$(BIN)/nnkgraph build $< --id-column id -k 15 -o $@
 
-$(DEMO)/moons_knn.npz: sample_data/two_moons.csv $(VENV)/installed
+$(DEMO)/moons_knn.npz: sample_data/two_moons.csv $(VENV)/plot
 	@mkdir -p $(@D)
 	$(BIN)/nnkgraph build $< --id-column id -k 15 --method knn -o $@
 
 $(DEMO)/two_moons.png: sample_data/two_moons.csv $(DEMO)/moons_knn.npz $(DEMO)/moons_nnk.npz
 	$(BIN)/nnkgraph plot $(DEMO)/moons_knn.npz --beside $(DEMO)/moons_nnk.npz --coords $< --id-column id -o $@
 
-$(DEMO)/sparsity.png: sample_data/swiss_roll.npy $(VENV)/installed
+$(DEMO)/sparsity.png: sample_data/swiss_roll.npy $(VENV)/plot
 	@mkdir -p $(@D)
 	$(BIN)/nnkgraph compare $< -k 10:50:5 -o $@
 
-$(DEMO)/digits_map.png: sample_data/digits.h5 $(VENV)/installed
+$(DEMO)/digits_map.png: sample_data/digits.h5 $(VENV)/plot
 	@mkdir -p $(@D)
 	$(BIN)/nnkgraph build $<::features -o $(DEMO)/digits.npz
 	$(BIN)/nnkgraph embed $(DEMO)/digits.npz -p 3 -o $(DEMO)/digits_map.npy

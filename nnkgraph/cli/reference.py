@@ -33,7 +33,8 @@ def reference() -> str:
         "`nnkgraph COMMAND --help` says the same.",
         "",
     ]
-    with click.Context(cli, info_name="nnkgraph") as context:
+    settings: Any = cli.context_settings
+    with click.Context(cli, info_name="nnkgraph", **settings) as context:
         for name in registry.names("cli/commands"):
             command = cli.get_command(context, name)
             if command is not None:

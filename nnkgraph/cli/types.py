@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
@@ -42,7 +43,9 @@ class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         name = registry.full_spec(self.folder, value).partition(":")[0]
         known = registry.names(self.folder)
         if name not in known:
-            self.fail(f"{name!r} is not one of {', '.join(known)}", param, ctx)
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            self.fail(f"{name!r} is not one of {', '.join(known)}{hint}", param, ctx)
         return value
 
     def shell_complete(

@@ -134,12 +134,23 @@ def text_column(
     id_column = find_id_column(names, len(rows[0]), options.id_column, source.name)
     column = _column(names, len(rows[0]), id_column, source)
     ids = None if id_column is None else [row[id_column] for row in rows]
-    if ids is None and names and "id" in names and names[column] != "id":
+    names_rows = None if ids is not None else _id_like(names, rows, column)
+    if names_rows is not None:
         options.note(
-            f"{source.name}: rows are taken in order; --id-column id would match them "
-            "by their ids"
+            f"{source.name}: rows are taken in order; --id-column {show(names_rows)} "
+            "would match them by their ids"
         )
     return as_array([row[column] for row in rows], source.name), ids
+
+
+def _id_like(names: list[str] | None, rows: list[list[str]], used: int) -> str | None:
+    """Return the column that seems to hold names of rows: words, each only once."""
+    for at, name in enumerate(names or ()):
+        values = {row[at] for row in rows}
+        words = len(values) == len(rows) and not any(map(NUMBER.fullmatch, values))
+        if at != used and (name == "id" or words):
+            return name
+    return None
 
 
 def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) -> bool:

@@ -176,10 +176,14 @@ def _has_header(fields: list[str], options: TextOptions) -> bool:
     )
 
 
+_NUMBERING = {"", "id", "index", "row", "unnamed: 0"}
+"""Names of columns that rarely are features."""
+
+
 def _header_remark(names: list[str], name: str, line: int, options: TextOptions) -> str:
     some = ", ".join(show(one) for one in names[:5]) + ", ..." * (len(names) > 5)
     remark = f"{name}: a header row was found in line {line}: {some}"
-    if names[0] == "" and options.id_column is None:
+    if names[0].strip().lower() in _NUMBERING and options.id_column is None:
         remark += "; if the first column numbers the rows, say --id-column 0"
     return remark
 

@@ -53,7 +53,11 @@ def _field(field: str, column: int, line: str, number: int, layout: Layout) -> s
         return f"{text}; write decimal points, not decimal commas"
     if number == 1 and layout.names is None:
         return f"{text}; if the first line holds names, say --header"
-    return f"{text}; if this column holds row ids, say --id-column {column}"
+    names = layout.names or ()
+    name = show(names[column]) if column < len(names) else ""
+    if layout.id_column is not None:
+        return f"{text}; remove the column {name!r}" if name else text
+    return f"{text}; if this column holds row ids, say --id-column {name or column}"
 
 
 def _other_delimiter(line: str, delimiter: str | None) -> str:

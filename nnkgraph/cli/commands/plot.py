@@ -163,7 +163,9 @@ def command(
         say.warning(
             f"{given['coords']}: {left_out} nodes have no coordinates and are left out"
         )
-    say.summary(f"{output}: {what} of {graphs[0][1].nodes} nodes drawn")
+    nodes = graphs[0][1].nodes
+    some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
+    say.summary(f"{output}: {what} of {some} nodes drawn")
 
 
 def _check_options(what: str, given: dict[str, Any]) -> None:
