@@ -262,7 +262,10 @@ def test_a24_what_is_no_utf8_text_is_refused(tmp_path, data, match):
 
 
 def test_a25_a_column_of_ids_is_suspected(tmp_path):
-    refused_text(tmp_path, "n,a,b\nx,1,2\ny,3,4\n", "line 2, column 1 .*--id-column 0")
+    refused_text(tmp_path, "n,a,b\nx,1,2\ny,3,4\n", "line 2, column 1 .*--id-column n")
+    known = {"id_column": "n"}
+    message = "column 2 is not a number: 'u'; remove the column 'a'"
+    refused_text(tmp_path, "n,a,b\nx,u,2\ny,v,4\n", message, **known)
     refused_text(tmp_path, "n,a\nx,1\n", "no single column 'q'", id_column="q")
     refused_text(tmp_path, "n,a\nx,1\n", "no single column '7'", id_column="7")
     refused_text(tmp_path, "n,a\nx,1\nx,2\n", "'x' stands in more", id_column="n")
