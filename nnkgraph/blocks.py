@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import ResourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -39,7 +40,6 @@ def run(
     first: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
     kept: Kept | None = None,
-    hurried: bool = True,
 ) -> None:
     """Fill ``outputs`` with ``function(arguments, start, stop)`` of all blocks.
 
@@ -54,33 +54,12 @@ def run(
     kept : Kept, optional
         Where finished blocks are looked up and kept. Its blocks are all alike, however
         many workers there are.
-    hurried : bool
-        Whether a block that takes long counts as hung.
 
     Raises
     ------
     ResourceError
         When workers die again and again, or one hangs.
     """
-    patience = pool.patience
-    pool.patience = patience if hurried else None
-    try:
-        _run(pool, function, arguments, outputs, rows, block, first, on_rows, kept)
-    finally:
-        pool.patience = patience
-
-
-def _run(
-    pool: Pool,
-    function: Callable[..., tuple[NDArray[Any] | None, ...]],
-    arguments: Any,
-    outputs: tuple[Shared | None, ...],
-    rows: int,
-    block: int,
-    first: int,
-    on_rows: Callable[[int], object],
-    kept: Kept | None,
-) -> None:
     # Kept blocks are alike for all workers; else they suit who is to do them.
     stretch, workers = (1, 1) if kept else (pool.stretch, pool.workers)
     waiting = _cut(first, rows, block * stretch, workers)
@@ -120,6 +99,16 @@ def _run(
             waiting += lost
             running.clear()
             pool.revive()
+
+
+@contextmanager
+def unhurried(pool: Pool) -> Iterator[None]:
+    """Let blocks take as long as they need: they do not count as hung meanwhile."""
+    patience, pool.patience = pool.patience, None
+    try:
+        yield
+    finally:
+        pool.patience = patience
 
 
 def _result(future: Future[Any], start: int, stop: int) -> Any:

@@ -148,17 +148,17 @@ def _run(
     count: int,
     told: Callable[[int], None],
 ) -> None:
-    blocks.run(
-        wanted.pool,
-        _ask,
-        _Round(task, first, answers if wanted.pool.in_place else None),
-        answers.outputs,
-        rows=count,
-        block=1,
-        on_rows=told,
-        kept=blocks.kept_in(wanted.checkpoint, "search"),
-        hurried=False,  # a part may take hours
-    )
+    with blocks.unhurried(wanted.pool):  # a part may take hours
+        blocks.run(
+            wanted.pool,
+            _ask,
+            _Round(task, first, answers if wanted.pool.in_place else None),
+            answers.outputs,
+            rows=count,
+            block=1,
+            on_rows=told,
+            kept=blocks.kept_in(wanted.checkpoint, "search"),
+        )
 
 
 def _run_combine(
