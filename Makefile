@@ -83,6 +83,8 @@ test-cluster: $(VENV)/cluster  ## run the recipes on a real Slurm, which is inst
 
 $(VENV)/cluster: $(VENV)/installed
 	command -v slurmctld munged > /dev/null || (apt-get update && apt-get install --yes slurm-wlm munge)
+	$(PYTHON) -m venv $(VENV)/snakemake
+	$(VENV)/snakemake/bin/python -m pip install --quiet snakemake
 	@touch $@
 
 bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data DIR --json")

@@ -1,4 +1,4 @@
-"""The Slurm recipes on a real Slurm of one node, which is started for them.
+"""The Slurm recipes on a real Slurm of one node, and Snakemake's.
 
 ``make test-cluster`` runs this file; it needs root's rights, slurm-wlm and munge.
 """
@@ -209,3 +209,20 @@ def test_dask_workers_in_a_job_give_the_same_graph(slurm, rows, plain):
     slurm.finished(job)
     assert (slurm.folder / "dask.npz").read_bytes() == plain, log.read_text()
     assert not (slurm.folder / "dask.npz.scheduler.json").exists()
+
+
+def test_snakemake_builds_what_is_missing(tmp_path):
+    (tmp_path / "features").mkdir()
+    for name in ("a", "b"):
+        x = np.random.default_rng(len(name)).normal(size=(200, 3))
+        np.save(tmp_path / "features" / f"{name}.npy", x)
+    snakemake = PROGRAM.parent.parent / "snakemake" / "bin" / "snakemake"
+    command = [snakemake, "--cores", "2", "--snakefile", EXAMPLES / "Snakefile"]
+    env = {"PATH": PATH, "HOME": str(tmp_path)}
+    for made in (2, 0):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("rule graph:") == made
+    assert len(list((tmp_path / "graphs").glob("*.npz"))) == 2
