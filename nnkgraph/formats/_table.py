@@ -200,9 +200,12 @@ def find_id_column(
         column = int(wanted)
     else:
         some = ", ".join(show(one) for one in (names or [])[:10]) or "no names"
+        advice = "say its name or its number from 0"
+        if count == 1 and ";" in some:
+            advice = "try --delimiter ';'"
         raise InputError(
             f"{name}: there is no single column {show(wanted)!r} for the ids among "
-            f"{count} columns ({some}); say its name or its number from 0"
+            f"{count} columns ({some}); {advice}"
         )
     if count < 2:
         raise InputError(

@@ -49,7 +49,7 @@ def command(shell: str | None, install: bool) -> None:
         what = (error.strerror or str(error)).lower()
         raise OutputError(f"{error.filename}: cannot be written: {what}") from error
     for path in changed:
-        say.summary(f"{path}: written")
+        say.summary(f"{path}: {'a line was added' if path == startup else 'written'}")
     say.summary(f"new {shell} shells complete nnkgraph's words")
 
 

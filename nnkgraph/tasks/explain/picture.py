@@ -36,7 +36,11 @@ def check_places(features: Features, coordinates: Features | None, kernel: str) 
             "--coords FILE with 2 or 3 columns"
         )
     if size not in {2, 3}:
-        advice = ": give --coords FILE" if coordinates is None else ""
+        advice = (
+            ": give --coords FILE, as 'nnkgraph embed' writes it"
+            if coordinates is None
+            else ""
+        )
         raise InputError(
             f"{where.name}: {size} columns; a picture needs 2 or 3 of them{advice}"
         )
