@@ -173,7 +173,7 @@ def kept_in(checkpoint: Checkpoint | None, stage: str) -> Kept | None:
 
 def _cut(first: int, rows: int, block: int, workers: int) -> list[tuple[int, int]]:
     """Return the blocks, smaller ones last, so that all workers end together."""
-    least = rows if workers == 1 else min(_LEAST, block)
+    least = rows if workers == 1 else min(max(_LEAST, block // 4), block)
     cuts, start, end = [], first, first + rows
     while start < end:
         # Some functions are asked about so many rows at a time, wherever they are cut.
