@@ -979,3 +979,10 @@ def test_h12_terminal_escapes_in_names_are_harmless(tmp_path):
     with pytest.raises(NnkGraphError) as caught:
         formats.check_output(tmp_path / "\x1b[31m" / "x.npz")
     assert str(caught.value).isprintable()
+
+
+def test_a08_a_single_number_beside_ids_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.float64(3), ids=np.array(["a", "b"]))
+    with pytest.raises(InputError, match="a matrix with one row"):
+        formats.read_features(f"{path}::x")

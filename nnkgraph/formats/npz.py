@@ -56,7 +56,8 @@ class Npz(Format):
                 return sparse_features(rows, ids, source.name, options)
             key = _pick(archive, source)
             x = archive.read(key)
-            ids = None if key == "ids" else _ids(archive, len(x), options)
+            named = x.ndim > 0 and key != "ids"  # a single number has no rows to name
+            ids = _ids(archive, len(x), options) if named else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(
