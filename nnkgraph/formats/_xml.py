@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import re
+from abc import ABC, abstractmethod
 from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
@@ -70,7 +71,7 @@ def is_plain(names: Sequence[str]) -> bool:
     return all(one in {str(i), f"n{i}"} for i, one in enumerate(names))
 
 
-class XmlReader:
+class XmlReader(ABC):
     """Collects nodes and edges while the parser walks over the file."""
 
     def __init__(self, name: str) -> None:
@@ -103,13 +104,13 @@ class XmlReader:
             raise InputError(f"{self.name}: not well-formed XML: {error}") from error
         return self._graph(extras)
 
+    @abstractmethod
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take in the beginning of an element; a KeyError is a missing attribute."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self, tag: str) -> None:
         """Take in the end of an element."""
-        raise NotImplementedError
 
     def error(self, what: str) -> InputError:
         """Return an error that names the line."""
