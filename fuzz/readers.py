@@ -11,11 +11,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fuzz.seeds import NEIGHBORS, NODES, RUN
-from nnkgraph import formats
+from nnkgraph import build_graph, formats
 from nnkgraph.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.components import component_labels
-from nnkgraph.data import Candidates
+from nnkgraph.data import Candidates, Features
 from nnkgraph.describe import description
+from nnkgraph.errors import NnkGraphError
+from nnkgraph.into import find_place
+from nnkgraph.kernels.gaussian import Gaussian
 from nnkgraph.methods import nnk
 from nnkgraph.resume import found_once
 from nnkgraph.shards.merge import merge_candidates, read_parts, read_solved
@@ -23,8 +26,12 @@ from nnkgraph.stages import Stages
 
 ROLES = (
     *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),
-    *("kept search", "kept block", "kept facts", "shard"),
+    *("kept search", "kept block", "kept facts", "shard", "into"),
 )
+POINTS = Features.of(np.arange(2.0 * NODES).reshape(NODES, 2) ** 2)
+GRAPH = build_graph(POINTS, k=NEIGHBORS, workers=1)
+"""What is put into files that may take a graph."""
+
 LOADED = (nnk, component_labels(csr_array((1, 1))))
 """What is imported, or compiled, before anybody looks at which files are opened."""
 
@@ -48,11 +55,15 @@ def read(role: str, path: Path, chance: Random) -> Any:
         return _graph(path, chance)
     if role == "sidecar":
         return _graph(path.with_name(path.name.removesuffix(".nnk.npz")), chance)
+    if role == "into":
+        return _into(path, chance)
     return _merged(path) if role == "shard" else _kept(role, path)
 
 
 def _item(spec: str, chance: Random) -> str:
     items = ["x", "y", "ids", "deep/x", "other", "0", "1", "label", "neighbors", "/"]
+    if spec.endswith(".h5ad"):
+        items = ["X", "obsm/X_pca", "obs/kind", "obs/depth", "obs", "uns", "var"]
     return f"{spec}::{chance.choice(items)}" if chance.random() < 0.2 else spec
 
 
@@ -73,6 +84,21 @@ def _graph(path: Path, chance: Random) -> Any:
         json.dumps(description(graph), allow_nan=False)
         formats.write_graph(path.parent / chance.choice(_OUTPUTS), graph)
     return graph
+
+
+def _into(path: Path, chance: Random) -> Any:
+    """Put a graph into a file, which must be readable with it and whole without."""
+    before = path.read_bytes()
+    key = chance.choice([None, None, "mine"])
+    place = find_place(str(path), key, f"{path}::obsm/X_pca", no_clobber=False)
+    try:
+        place.check(POINTS)
+        place.write(GRAPH, POINTS, Gaussian(), "none")
+    except NnkGraphError:
+        if path.read_bytes() != before:
+            raise AssertionError("a refused file was changed") from None
+        raise
+    return find_place(str(path), key, str(path), no_clobber=False)
 
 
 def _kept(role: str, path: Path) -> Any:

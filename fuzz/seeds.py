@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from scipy import io as scipy_io
 from scipy import sparse
 
+from fuzz.cells import anndata
 from nnkgraph import build_graph, formats
 from nnkgraph.checkpoint import Checkpoint
 from nnkgraph.data import Answers, Candidates, Features, Graph
@@ -50,7 +51,7 @@ def make_seeds() -> list[Seed]:
         graph = build_graph(x, k=NEIGHBORS, workers=1)
         return [
             *_features(x),
-            *_labels(),
+            *_labels(x),
             *_candidates(x, folder),
             *_graphs(graph, folder),
             *_checkpoints(x, folder),
@@ -125,6 +126,7 @@ def _features(x: np.ndarray) -> list[Seed]:
         "x.csv.gz": gzip.compress(_table(x, ","), mtime=0),
         "x.h5": hdf5(x=x, ids=ids),
         "x.h5ad": chunked.getvalue(),
+        "c.h5ad": anndata(x),
         "x.parquet": parquet(id=ids, a=x[:, 0], b=x[:, 1].astype("f4")),
         "v.parquet": parquet(x=pa.array(x.tolist()), id=ids),
         "s.npz": _packed_sparse(x),
@@ -133,6 +135,7 @@ def _features(x: np.ndarray) -> list[Seed]:
         "p.mat": matlab(packed=False, x=x.astype("i2"), s={"a": x, "b": "text"}),
     }
     found = [Seed("features", name, data) for name, data in files.items()]
+    found.append(Seed("into", "c.h5ad", anndata(x)))
     return [*found, Seed("similarities", "gram.npz", gram.getvalue())]
 
 
@@ -142,7 +145,7 @@ def _packed_sparse(x: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-def _labels() -> list[Seed]:
+def _labels(x: np.ndarray) -> list[Seed]:
     text, numbers = ["ant", "bee", "", "cow"] * 3, np.array([0, 1, 2, -1] * 3)
     lines = "\n".join(f"n{i},{one}" for i, one in enumerate(text))
     files = {
@@ -155,6 +158,7 @@ def _labels() -> list[Seed]:
         "y.txt.gz": gzip.compress("\n".join(text).encode(), mtime=0),
         "y.h5": hdf5(labels=text, ids=[f"n{i}" for i in range(12)]),
         "n.h5": hdf5(y=numbers),
+        "c.h5ad": anndata(x),
         "y.parquet": parquet(id=[f"n{i}" for i in range(12)], label=text),
         "n.parquet": parquet(y=pa.array([1, None, 2, 3] * 3)),
         "y.mat": matlab(y=numbers, name=np.array(text), ids=np.array(text, object)),

@@ -9,12 +9,15 @@ import zipfile
 
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from nnkgraph import formats
 from nnkgraph.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.data import Candidates
 from nnkgraph.errors import InputError
+from nnkgraph.formats._footer import count_values
 from nnkgraph.resume import found_once
 
 
@@ -273,3 +276,60 @@ def test_foreign_facts_of_a_checkpoint_are_shown_in_one_line(tmp_path):
         pass
     assert str(caught.value).isprintable()
     assert "2028" in str(caught.value)
+
+
+def parquet(**columns):
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("column", "mark", "damage"),
+    [([1, None], b"<)\x06", b"<)F"), ([[1.0], [2.0]], b"<)&", b"<)F")],
+)
+def test_parquet_counts_that_end_pyarrow_are_refused(tmp_path, column, mark, damage):
+    data = parquet(y=column)
+    assert data.count(mark) == 1  # the histogram of how often lists go on
+    spec = f"{tmp_path}/y.parquet::y"
+    refused(
+        tmp_path / "y.parquet",
+        data.replace(mark, damage),
+        "damaged Parquet file",
+        lambda _: formats.read_features(spec),
+    )
+
+
+def test_parquet_types_are_named_in_printable_text(tmp_path):
+    data = parquet(x=[[1.0]]).replace(b"element", b"e\x00\x1b[1mt")
+    refused(tmp_path / "x.parquet", data, r"\(list<e\\x00\\x1b", formats.read_features)
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        b"",
+        b"\x49",  # a list that does not come
+        b"\x19\xfc" + b"\xff" * 12,  # a number of too many bytes
+        b"\x1b\x00",  # a map
+        b"\x1c" * 100,  # too deep
+        b"\x18\x7fa",  # text that is cut off
+        b"\x45\x02\x00",  # a number where row groups should be
+    ],
+)
+def test_footers_that_no_library_has_read_are_refused(footer):
+    stream = io.BytesIO(footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(ValueError, match="footer"):
+        count_values(stream)
+
+
+def test_values_of_lists_are_counted_as_pyarrow_does():
+    lists = [[1.0, 2.0], [], None, [3.0, 4.0, 5.0]] * 25
+    kept = {"x": lists, "é": ["a"] * 100, "flag": [True] * 100}
+    data = parquet(**kept, pair=[{"a": 1, "b": [2]}] * 100)
+    group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
+    chunks = [group.column(at) for at in range(group.num_columns)]
+    theirs = dict.fromkeys(("x", "é", "flag", "pair"), 0)
+    for one in chunks:
+        theirs[one.path_in_schema.partition(".")[0]] += one.num_values
+    assert count_values(io.BytesIO(data)) == theirs

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import InputError, ResourceError
+from nnkgraph.formats._footer import count_values
 from nnkgraph.formats._memory import check_fits
 from nnkgraph.formats._source import expect, show
 
@@ -42,13 +43,13 @@ class Table:
         pa = arrow()
         self.name, self._stream = name, stream
         file = pa.parquet.ParquetFile(stream)
-        self._meta, self.schema = file.metadata, file.schema_arrow
+        self.schema = file.schema_arrow
         self.columns: list[str] = list(self.schema.names)
         twice = {one for one in self.columns if self.columns.count(one) > 1}
         if twice:
             first = show(min(twice))
             raise InputError(f"{name}: two columns are called {first!r}")
-        self.rows = int(self._meta.num_rows)
+        self.rows = int(file.metadata.num_rows)
 
     def kind(self, column: str) -> str:
         """Return what a column holds: number, text, list or something else."""
@@ -63,6 +64,10 @@ class Table:
         if types.is_string(kind) or types.is_large_string(kind):
             return "text"
         return "number" if _is_number(kind) else "other"
+
+    def type_of(self, column: str) -> str:
+        """Return the type of a column, for messages."""
+        return show(str(self.schema.field(column).type))
 
     def batches(self, columns: list[str]) -> Iterator[tuple[int, list[Any]]]:
         """Yield the number of a first row, and the values of some columns from it on.
@@ -113,14 +118,12 @@ class Table:
         return column if column in self.columns else None
 
     def _check_size(self, columns: list[str]) -> None:
-        values = 0
-        for group in range(self._meta.num_row_groups):
-            chunks = self._meta.row_group(group)
-            for number in range(chunks.num_columns):
-                chunk = chunks.column(number)
-                if chunk.path_in_schema.partition(".")[0] in columns:
-                    values += chunk.num_values
-        check_fits(8 * max(values, self.rows), self.name, "the table")
+        """Refuse more values than memory holds: lists can be of any length."""
+        values = self.rows
+        if any(self.kind(one) == "list" for one in columns):
+            known = count_values(self._stream)
+            values = max(values, sum(known.get(one, 0) for one in columns))
+        check_fits(8 * values, self.name, "the table")
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ def read_values(
         return as_array(table.texts(column, missing=""), table.name), names
     if table.kind(column) != "number":
         raise InputError(
-            f"{table.name}: column {show(column)!r} ({table.schema.field(column).type})"
+            f"{table.name}: column {show(column)!r} ({table.type_of(column)})"
             " holds neither numbers nor text"
         )
     parts = [numbers(values) for _, (values,) in table.batches([column])]
@@ -107,8 +107,8 @@ def _edge_columns(table: Table) -> list[str]:
         )
     columns = [known[one] for one in pair]
     for one in columns:
-        kind = table.schema.field(one).type
-        if table.kind(one) != "text" and not str(kind).startswith(("int", "uint")):
+        kind = table.type_of(one)
+        if table.kind(one) != "text" and not kind.startswith(("int", "uint")):
             raise InputError(
                 f"{table.name}: column {show(one)!r} ({kind}) holds neither names nor "
                 "numbers of nodes"
@@ -155,7 +155,7 @@ def _refuse_others(table: Table, kinds: dict[str, str]) -> None:
     else:
         hint = "convert it to numbers, or leave it out"
     raise InputError(
-        f"{table.name}: column {show(odd[0])!r} ({table.schema.field(odd[0]).type}) "
+        f"{table.name}: column {show(odd[0])!r} ({table.type_of(odd[0])}) "
         f"holds no numbers; {hint}"
     )
 
