@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.io import savemat
 
+from fuzz.cells import anndata
 from nnkgraph import formats
 from nnkgraph.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.data import Candidates
@@ -333,3 +335,23 @@ def test_values_of_lists_are_counted_as_pyarrow_does():
     for one in chunks:
         theirs[one.path_in_schema.partition(".")[0]] += one.num_values
     assert count_values(io.BytesIO(data)) == theirs
+
+
+def test_rows_of_text_that_do_not_come_are_refused(tmp_path):
+    stream = io.BytesIO()
+    savemat(stream, {"y": np.array(["ab", "cd"])})
+    extents = struct.pack("<ii", 2, 2)
+    data = stream.getvalue().replace(extents, struct.pack("<ii", 10**9, 2))
+    refused(tmp_path / "y.mat", data, "rows of text are announced", formats.read_labels)
+
+
+@pytest.mark.parametrize("where", ["obs/_index", "obsm/X_pca", "obs", "obsm", "X"])
+def test_types_that_have_a_name_are_no_values(tmp_path, where):
+    path = tmp_path / "c.h5ad"
+    path.write_bytes(anndata(np.ones((4, 2))))
+    with h5py.File(path, "r+") as file:
+        del file[where]
+        file[where] = np.dtype([("X_pca", "f8")])
+    item = "X" if where == "X" else "obsm/X_pca"
+    with pytest.raises(InputError, match=r"holds no values|no dataset"):
+        formats.read_features(f"{path}::{item}")

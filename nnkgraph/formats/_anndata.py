@@ -121,8 +121,8 @@ def has_field(file: h5py.File, path: str, field: str) -> bool:
 
     if not isinstance(file.get(path, getlink=True), h5py.HardLink):
         return False
-    names = getattr(getattr(file[path], "dtype", None), "names", None)
-    return field in (names or ())
+    node = file[path]
+    return isinstance(node, h5py.Dataset) and field in (node.dtype.names or ())
 
 
 def read_field(file: h5py.File, path: str, source: Source) -> NDArray[Any] | None:

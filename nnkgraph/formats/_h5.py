@@ -103,6 +103,8 @@ def walk(file: h5py.File, path: str, name: str) -> h5py.Dataset | h5py.Group:
             node = file if link.path.startswith("/") else node
             continue
         node = node[part]
+    if not isinstance(node, h5py.Dataset | h5py.Group):  # a type that has a name
+        raise InputError(f"{name}: {show(path)!r} holds no values")
     return node
 
 

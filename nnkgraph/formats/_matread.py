@@ -220,6 +220,11 @@ class MatFile:
         rows = shape[0] if shape else 0
         if rows <= 1:
             return [text] if rows else []
+        if rows > len(text):
+            raise InputError(
+                f"{self.name}: {rows:,} rows of text are announced, but there are "
+                f"{len(text):,} characters"
+            )
         # Column by column; blanks fill the shorter rows.
         return [text[row::rows].rstrip(" ") for row in range(rows)]
 
