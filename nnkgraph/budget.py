@@ -63,9 +63,7 @@ class Budget:
 def estimate(
     features: Features,
     plan: Plan,
-    scale: str,
     workers: int | str,
-    executor: str,
     seconds: float,
     span: range | None = None,
 ) -> Budget:
@@ -79,9 +77,9 @@ def estimate(
     sparse = isinstance(x, SparseGram | SparseRows)
     d = 0 if sparse else int(x.shape[1])
     rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
-    count, in_process = pool_size(executor, workers, seconds=seconds)
+    count, in_process = pool_size(plan.executor, workers, seconds=seconds)
     lists, edges = listed * width * (4 + 8 + 8), listed * width * 16
-    copied = 0 if isinstance(x, np.memmap) and scale == "none" else rows
+    copied = 0 if isinstance(x, np.memmap) and plan.scale == "none" else rows
     # What must be in memory as a whole, and what may be in files.
     fixed = _PROCESS + (0 if in_process else _WORKER * count) + _NODE * n
     search, held, searched = _search_memory(plan, n, d, width, span, count)
@@ -95,7 +93,7 @@ def estimate(
     if not plan.method.local:
         fixed += 8 * lists
         whole.append(f"method {registry.spec(plan.method)}")
-    loose = rows + (rows if scale != "none" else 0) + lists + edges + searched
+    loose = rows + (rows if plan.scale != "none" else 0) + lists + edges + searched
     needed, limit = fixed + loose, memory_limit()
     scratch = 0 if in_process else lists + copied + edges
     if needed > limit:  # directions are then joined through files as well
@@ -138,16 +136,14 @@ def affordable_seconds(
     features: Features,
     x: Any,
     plan: Plan,
-    scale: str,
     workers: int | str,
-    executor: str,
     span: range | None = None,
 ) -> float:
     """Estimate how long one processor will work; refuse what cannot fit."""
     seconds = estimated_seconds(x, plan.k)
     if span is not None:
         seconds *= len(span) / len(x)
-    check_budget(estimate(features, plan, scale, workers, executor, seconds, span))
+    check_budget(estimate(features, plan, workers, seconds, span))
     return seconds
 
 

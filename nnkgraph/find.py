@@ -96,11 +96,8 @@ def find_candidates(
         features,
         plan,
         stages,
-        scale=scale,
-        duplicates=duplicates,
         seed=seed,
         workers=workers,
-        executor=executor,
         resume=resume,
         patience=patience,
         beside=beside,
@@ -122,33 +119,28 @@ def started(
     plan: Plan,
     stages: Stages,
     *,
-    scale: str,
-    duplicates: str,
     seed: int,
     workers: int | str,
-    executor: str,
     resume: str | Path | None,
     patience: float,
-    beside: str | None = None,
+    beside: str | None,
     shard: Shard | None = None,
 ) -> Iterator[Run]:
     """Prepare rows, open the checkpoint and have workers ready."""
-    rows = rows_of(features, plan, scale, duplicates, stages)
+    rows = rows_of(features, plan, stages)
     span = None
     if shard is not None:
         # What a function says may depend on which rows it is asked about together.
         grain = GRAIN if plan.kernel.nearness == "similarity" else 1
         span = shard.rows(len(rows.x), grain)
-    seconds = affordable_seconds(
-        features, rows.x, plan, scale, workers, executor, span=span
-    )
+    seconds = affordable_seconds(features, rows.x, plan, workers, span)
     facts = {}
     if resume is not None or shard is not None:
-        facts = facts_of(features, plan, scale, duplicates, seed)
+        facts = facts_of(features, plan, seed)
     limits = {"seconds": seconds, "patience": patience}
     with (
         resumed(resume, facts, shard) as checkpoint,
-        open_pool(executor, workers, **limits, beside=beside) as pool,
+        open_pool(plan.executor, workers, **limits, beside=beside) as pool,
     ):
         if isinstance(rows.x, np.ndarray) and not isinstance(rows.x, np.memmap):
             # Written only once where workers need a file, whatever asks for it.
@@ -158,15 +150,13 @@ def started(
         yield Run(plan, rows, pool, seed, checkpoint, span, facts)
 
 
-def rows_of(
-    features: Features, plan: Plan, scale: str, duplicates: str, stages: Stages
-) -> Rows:
+def rows_of(features: Features, plan: Plan, stages: Stages) -> Rows:
     """Return the rows as the kernel sees them, copies treated as asked."""
     if FIRST_RUN:
         stages.remark("compiling for the first time; later runs start at once")
     pages.watch(features.x)
     with stages("start"):
-        return prepared_rows(features, plan.kernel, scale, duplicates)
+        return prepared_rows(features, plan)
 
 
 def find(run: Run, stages: Stages) -> Candidates:

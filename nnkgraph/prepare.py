@@ -40,6 +40,9 @@ class Plan:
     kernel: Kernel
     search: Search
     rule: str
+    scale: str
+    duplicates: str
+    executor: str
 
 
 def make_plan(
@@ -75,13 +78,22 @@ def make_plan(
             f"method {method!r} needs distinct rows: use duplicates merge or error"
         )
     finder: Search = registry.create("search", search)
-    plan = Plan(checked_k(k, features), weigher, similarity, finder, rule)
+    plan = Plan(
+        checked_k(k, features),
+        weigher,
+        similarity,
+        finder,
+        rule,
+        scale,
+        duplicates,
+        executor,
+    )
     if isinstance(features.x, SparseRows):
-        _check_sparse(plan, scale)
+        _check_sparse(plan)
     return plan
 
 
-def _check_sparse(plan: Plan, scale: str) -> None:
+def _check_sparse(plan: Plan) -> None:
     """Refuse what would need all the zeros of sparse features."""
     by_pairs = plan.kernel.base in {"squared-distance", "inner-product"}
     if not by_pairs or plan.kernel.form not in {"affine", "exponential"}:
@@ -92,9 +104,10 @@ def _check_sparse(plan: Plan, scale: str) -> None:
     if plan.method.dense:
         name = registry.spec(plan.method).partition(":")[0]
         raise ParameterError(f"method {name!r} needs a dense matrix of features")
-    if scale not in {"none", "unit"}:
+    if plan.scale not in {"none", "unit"}:
         raise ParameterError(
-            f"scale {scale!r} would fill the zeros of sparse features: use none or unit"
+            f"scale {plan.scale!r} would fill the zeros of sparse features: use none "
+            "or unit"
         )
     if not isinstance(plan.search, Auto | Exact | Precomputed):
         raise ParameterError("sparse features are searched by 'exact' only")
@@ -142,14 +155,13 @@ def checked_k(k: int | None, features: Features) -> int:
     return k
 
 
-def prepared_rows(
-    features: Features, kernel: Kernel, scale: str, duplicates: str
-) -> Rows:
+def prepared_rows(features: Features, plan: Plan) -> Rows:
     """Return the rows as the kernel sees them, copies treated as asked."""
-    x = features.x if scale == "none" else scaled(features.x, scale, features.name)
-    x = kernel.prepare(x, features.name)
-    square = kernel.base == "gram"
-    return distinct_rows(x, duplicates, features.name, square=square)
+    x, name = features.x, features.name
+    x = x if plan.scale == "none" else scaled(x, plan.scale, name)
+    x = plan.kernel.prepare(x, name)
+    square = plan.kernel.base == "gram"
+    return distinct_rows(x, plan.duplicates, name, square=square)
 
 
 def k_warnings(k: int, rows: Rows) -> list[str]:

@@ -51,9 +51,7 @@ def resumed(
         yield checkpoint
 
 
-def facts_of(
-    features: Features, plan: Plan, scale: str, duplicates: str, seed: int
-) -> dict[str, Any]:
+def facts_of(features: Features, plan: Plan, seed: int) -> dict[str, Any]:
     """Return all that determines candidates and solutions.
 
     How directions are joined, what is written and by how many workers plays no part:
@@ -70,8 +68,8 @@ def facts_of(
         "kernel": registry.spec(plan.kernel),
         "source of the kernel": getattr(plan.kernel, "source", ""),
         "search": _search_fact(plan),
-        "scale": scale,
-        "duplicates": duplicates,
+        "scale": plan.scale,
+        "duplicates": plan.duplicates,
         "seed": seed,
     }
 

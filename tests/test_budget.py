@@ -21,7 +21,7 @@ NNKGRAPH = [sys.executable, "-m", "nnkgraph"]
 def budget_of(x, k, workers=1, scale="none"):
     features = Features.of(x)
     plan = make_plan(features, k=k, scale=scale)
-    return estimate(features, plan, scale, workers, "processes", 100.0)
+    return estimate(features, plan, workers, 100.0)
 
 
 def test_more_of_anything_needs_more():

@@ -185,11 +185,11 @@ def test_what_can_stream_is_not_refused_for_its_size(tmp_path):
     with limited(3 << 30):
         for search in ("exact", "precomputed:path=knn.npz"):
             plan = make_plan(features, k=30, search=search)
-            needed = estimate(features, plan, "none", 2, "processes", 1e6)
+            needed = estimate(features, plan, 2, 1e6)
             assert needed.scratch > 10_000_000 * 30 * 20
             assert needed.memory <= memory_limit()
         plan = make_plan(features, k=30, search="pynndescent")
-        needed = estimate(features, plan, "none", 2, "processes", 1e6)
+        needed = estimate(features, plan, 2, 1e6)
         with pytest.raises(ResourceError, match="by search pynndescent, as a whole"):
             check_budget(needed)
 

@@ -179,9 +179,7 @@ def _say_plan(
     workers = settings["workers"]
     seconds = estimated_seconds(matrix.x, plan.k)
     span = None if shard is None else shard.rows(n)
-    needed = estimate(
-        matrix, plan, settings["scale"], workers, settings["executor"], seconds, span
-    )
+    needed = estimate(matrix, plan, workers, seconds, span)
     part = "" if shard is None else f" as shard {shard}"
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     say.summary(

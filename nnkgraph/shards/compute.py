@@ -70,13 +70,12 @@ def search_shard(
         features,
         plan,
         stages,
+        seed=seed,
         workers=workers,
-        executor=executor,
         resume=resume,
         patience=patience,
         beside=beside,
         shard=shard,
-        **settings,
     ) as run:
         if by_parts:
             return search_part(features, run, shard, kernel, settings, stages)
@@ -132,11 +131,8 @@ def build_shard(
         features,
         plan,
         stages,
-        scale=scale,
-        duplicates=duplicates,
         seed=seed,
         workers=workers,
-        executor=executor,
         resume=resume,
         patience=patience,
         beside=beside,

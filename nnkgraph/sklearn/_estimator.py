@@ -86,7 +86,7 @@ class NeighborhoodEstimator(BaseEstimator):
                 scale=self.scale,
             )
             check_plan(plan, self.method, "exact")
-            rows = prepared_rows(features, plan.kernel, self.scale, "merge")
+            rows = prepared_rows(features, plan)
         self.k_ = plan.k
         self.n_samples_fit_ = n
         self._fit_x = features.x

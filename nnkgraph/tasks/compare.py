@@ -101,7 +101,7 @@ def compare(
     }
     first = plans[methods[0]]
     with stages("start"):
-        rows = prepared_rows(features, first.kernel, scale, "merge")
+        rows = prepared_rows(features, first)
     n = len(rows.x)
     if n < 2:
         raise InputError(

@@ -79,7 +79,7 @@ def diagnose(
     columns = _columns(features, kernel)
     given, replaced = _without_direction(given, columns)
     plan = make_plan(features, **given)
-    rows = rows_of(features, plan, given["scale"], "merge", stages)
+    rows = rows_of(features, plan, stages)
     seconds = estimated_seconds(rows.x, plan.k)
     with open_pool(executor, workers, seconds=seconds) as pool:
         case = Case.of(plan, rows, pool, seed, stages)
@@ -174,7 +174,7 @@ def _suggested(
     if not scale:
         return suggest(case, free_sigma=free)
     plan = make_plan(features, **{**given, "scale": scale})
-    rows = rows_of(features, plan, scale, "merge", stages)
+    rows = rows_of(features, plan, stages)
     scaled = suggest(Case.of(plan, rows, pool, seed, stages), free_sigma=free)
     if scaled is None:
         return suggest(case, free_sigma=free)

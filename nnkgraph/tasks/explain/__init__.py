@@ -98,7 +98,7 @@ def explain(
             f"method {method!r} has no error J to explain: use nnk, omp, mp or l1"
         )
     asked, notes = find_node(features, node)
-    rows = rows_of(features, plan, scale, "merge", stages)
+    rows = rows_of(features, plan, stages)
     first = asked if rows.first is None else int(rows.first[asked])
     if first != asked:
         notes.append(
