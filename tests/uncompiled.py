@@ -48,6 +48,9 @@ def graphs():
         "own kernel": (narrow, {"kernel": "uncompiled:similarity"}),
         "gram": (gram, {"kernel": "precomputed"}),
         "thin gram": (sparse(thin), {"kernel": "precomputed", "k": 6}),
+        "thin rows": (thin_rows(wide), {"kernel": "cosine"}),
+        "thin rows, far": (thin_rows(wide), {"sigma": 3.0}),
+        "parts": (draw(400, 5), {"search": "sharded:parts=3", "k": 4}),
     }
     return {name: (x, {"k": 9} | options) for name, (x, options) in cases.items()}
 
@@ -63,6 +66,15 @@ def sparse(matrix):
     from nnkgraph.data import Features, SparseGram
 
     return Features(SparseGram.of(csr_array(matrix)))
+
+
+def thin_rows(matrix):
+    from scipy.sparse import csr_array
+
+    from nnkgraph.data import Features
+    from nnkgraph.sparse_rows import SparseRows
+
+    return Features(SparseRows.of(csr_array(np.where(matrix > 0.5, matrix, 0)), ""))
 
 
 def similarity(a, b):
@@ -89,6 +101,19 @@ def two_groups():
     ]
     scan_both(product, *offsets, 0, 200, *kept, 9)
     return kept
+
+
+def joined_in_files():
+    """Return the rows of a matrix whose two directions were joined with files."""
+    from nnkgraph.symmetrize._external import Rule, join_external
+
+    rng = np.random.default_rng(7)
+    index = np.argsort(rng.random((80, 80)), axis=1)[:, :6].astype(np.int32)
+    index[rng.random((80, 6)) < 0.2] = -1
+    weights = np.where(index < 0, 0.0, rng.random((80, 6)))
+    rule = Rule(0, 1e-8, rng.random(80), np.ones(80), np.arange(80))
+    parts, _ = join_external(index, weights, lambda rows: weights[rows] > 0.9, rule)
+    return parts
 
 
 def problems():
@@ -127,6 +152,8 @@ def results():
     found["queries"] = asked.weights.toarray()
     for at, values in enumerate(two_groups()):
         found[f"two groups, {at}"] = values
+    for at, values in enumerate(joined_in_files()):
+        found[f"joined in files, {at}"] = values
     rng = np.random.default_rng(5)
     index = np.argsort(rng.random((30, 30)), axis=1)[:, :6].astype(np.int32)
     score = np.sort(rng.integers(1, 9, (30, 6)).astype(float), axis=1)
