@@ -32,9 +32,8 @@ class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.folder = folder
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show the names in the help text."""
-        own = "|module:function" if self.folder == "kernels" else ""
-        return "|".join(registry.names(self.folder)) + "[:key=value,...]" + own
+        """Show how parameters are written; the help text has the names."""
+        return "NAME[:KEY=VALUE,...]"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None

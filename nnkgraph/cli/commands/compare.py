@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from nnkgraph.cli import lists, options, say, types
+from nnkgraph.cli.command import Command
 
 _COLUMNS = (
     ("method", "{}"),
@@ -21,7 +22,7 @@ _COLUMNS = (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @options.features_arg
 @click.option(
     "-o",
@@ -45,7 +46,8 @@ _COLUMNS = (
     type=types.Plugin("methods"),
     default=("knn", "nnk", "omp", "mp"),
     show_default=True,
-    help="What to compare; repeatable. knn stands for its union and its mutual form.",
+    help="What to compare; repeatable. knn stands for its union and its mutual form. "
+    + options.choices("methods"),
 )
 @options.kernel_opt
 @options.sigma_opt
@@ -69,7 +71,7 @@ def command(
     json: bool,
     **settings: Any,
 ) -> None:
-    """Compare methods and values of k on the same candidates and bandwidth.
+    """Compare methods and values of k on the same candidates.
 
     Candidates are searched once; a rule for sigma is applied once, to k = 30 (or the
     largest k below that). Prints a table; with -o also a .csv file and the curve of

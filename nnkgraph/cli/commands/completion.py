@@ -8,17 +8,18 @@ from pathlib import Path, PurePath
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 from nnkgraph.errors import OutputError
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(_SHELLS), required=False)
 @click.option("--install", is_flag=True, help="Set it up for new shells.")
 @options.talk_options
 def command(shell: str | None, install: bool) -> None:
-    """Print what a shell needs to complete nnkgraph's words, or set it up.
+    """Complete words in a shell: print the script, or set it up.
 
     Without SHELL it is the one that $SHELL names. --install writes the script to a file
     of its own and, for bash and zsh, one line into the shell's start-up file; a second

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.doctor import Diagnosis
@@ -22,7 +23,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 """What ``build`` takes anyway and need not be written out."""
 
 
-@click.command()
+@click.command(cls=Command)
 @options.features_arg
 @options.k_opt
 @options.kernel_opt
@@ -44,7 +45,7 @@ def command(
     json: bool,
     **settings: Any,
 ) -> None:
-    """Say what FEATURES are like, whether NNK matters on them, and what to run.
+    """Say what FEATURES are like and what to run on them.
 
     Reports copies, scales, hubs, how much NNK prunes, how its graph differs from
     mutual kNN, isolated nodes under each rule, whether k was enough and how the

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @options.graph_arg
 @click.option("--format", metavar="NAME", help="Format of GRAPH, for '-'.")
 @options.json_opt
@@ -17,7 +18,9 @@ def command(
     format: str | None,  # noqa: A002 - the option's name
     json: bool,
 ) -> None:
-    """Print nodes, edges, degrees, components, weights and provenance of GRAPH.
+    """Print nodes, edges, degrees, components and weights of GRAPH.
+
+    And its provenance: the parameters that it was built with.
 
     \b
     Examples:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 _FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("what", type=click.Choice([*_FOLDERS, "rules"]), required=False)
 @options.json_opt
 @options.config_opt
