@@ -1,5 +1,8 @@
 """A terminal of 80 columns: nothing is cut, and slips get a hint."""
 
+import shlex
+
+import numpy as np
 import pytest
 
 from nnkgraph import registry
@@ -60,3 +63,30 @@ def test_all_options_are_under_one_heading():
                     if one.param_type_name == "option"
                 ]
             assert sorted(map(str, shown)) == sorted(map(str, options)), name
+
+
+def test_tables_fit_the_terminal(run, points, tmp_path):
+    graph = tmp_path / "graph.npz"
+    assert run("build", points, "-o", graph, "-k", 12).code == 0
+    calls = [
+        ("info", graph),
+        ("list",),
+        ("compare", points, "-k", "10,20", "--method", "l1:eta=0.1"),
+        ("verify", points, graph),
+        ("doctor", points, "-k", 12),
+    ]
+    for call in calls:
+        done = run(*call)
+        assert done.code == 0, done.err
+        # The names of folders for tests are long, and names are never taken apart.
+        assert fits(done.out.replace(str(tmp_path), ".")), done.out
+
+
+def test_the_suggested_line_is_one_for_a_shell(run, tmp_path):
+    name = tmp_path / "a name with  spaces that is too long to stand with others.npy"
+    np.save(name, np.random.default_rng(0).normal(size=(60, 3)))
+    done = run("doctor", name, "-k", 12, "--scale", "standard")
+    told = done.out.partition("suggested\n")[2].partition("\n  because")[0]
+    assert told.count("\n") > 0
+    words = shlex.split(told.replace("\\\n", ""))
+    assert words[:4] == ["nnkgraph", "build", str(name), "-o"]

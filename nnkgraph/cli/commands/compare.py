@@ -20,6 +20,8 @@ _COLUMNS = (
     ("mean_error", "{:.6f}"),
     ("seconds", "{:.3f}"),
 )
+_HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
+"""Shorter names, for a table on a terminal."""
 
 
 @click.command(cls=Command)
@@ -148,7 +150,7 @@ def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
 
 def _table(lines: list[dict[str, Any]]) -> str:
     """Return aligned columns: text to the left, numbers to the right."""
-    cells = [[column.replace("_", " ") for column, _ in _COLUMNS]]
+    cells = [[_HEADS.get(column, column) for column, _ in _COLUMNS]]
     cells += [
         ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
         for line in lines

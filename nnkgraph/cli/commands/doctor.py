@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import layout, options, say
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -136,15 +136,19 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
         if one.section != section:
             section = one.section
             lines += ["", section]
-        lines.append(f"{'!' if one.advice else ' '} {say.printable(one.text)}")
+        start = "! " if one.advice else "  "
+        lines.append(layout.hanging(start, say.printable(one.text), indent=4))
         lines += _bars(one.bars)
     lines += ["", "suggested"]
     if found.suggestion is None or line is None:
         lines.append("! nothing: every graph tried has isolated nodes")
     else:
         facts = found.suggestion.facts
-        lines.append(f"  {say.printable(line)}")
-        lines += [f"  because {reason}" for reason in found.suggestion.reasons]
+        lines.append(layout.shell_line("  ", say.printable(line)))
+        lines += [
+            layout.hanging("  ", f"because {reason}", indent=4)
+            for reason in found.suggestion.reasons
+        ]
         lines.append(
             f"  tried: {facts['edges']} edges, {facts['edges_per_node']:.2f} per node, "
             f"components: {facts['components']}, isolated: {facts['isolated']}"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import layout, options, say
 from nnkgraph.cli.command import Command
+
+_LONGEST = 63
+"""Characters of a fact that fit a line; --json has all of it."""
 
 
 @click.command(cls=Command)
@@ -20,7 +23,8 @@ def command(
 ) -> None:
     """Print nodes, edges, degrees, components and weights of GRAPH.
 
-    And its provenance: the parameters that it was built with.
+    And its provenance: the parameters that it was built with. --json prints long
+    values in full.
 
     \b
     Examples:
@@ -37,14 +41,18 @@ def command(
         say.data(dumps(known, indent=2, allow_nan=False))
         return
     for name, value in known.items():
+        text = _short(value)
         if isinstance(value, dict):
-            inside = ", ".join(f"{key} {_short(one)}" for key, one in value.items())
-            say.data(f"{name:<15} {inside or '-'}")
-        else:
-            say.data(f"{name:<15} {_short(value)}")
+            inside = (_cut(f"{key} {_short(one)}") for key, one in value.items())
+            text = ", ".join(map(layout.glued, inside)) or "-"
+        say.data(layout.hanging(f"{name:<15} ", text))
 
 
 def _short(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return say.printable(str(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

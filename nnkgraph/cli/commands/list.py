@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import layout, options, say
 from nnkgraph.cli.command import Command
 
 _FOLDERS = ("methods", "kernels", "search", "executors", "formats")
@@ -38,7 +38,8 @@ def command(what: str | None, json: bool) -> None:
         lines.append(f"{folder}:")
         width = max(len(entry["name"]) for entry in entries)
         for entry in entries:
-            lines.append(f"  {entry['name']:<{width}}  {entry['about']}")
+            about = entry["about"].replace("``", "")
+            lines.append(layout.hanging(f"  {entry['name']:<{width}}  ", about))
             lines += [
                 f"  {'':<{width}}  :{name}={value}"
                 for name, value in entry["parameters"].items()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import numbers, options, say
+from nnkgraph.cli import layout, numbers, options, say
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def command(
         say.data(dumps(_described(found), indent=2, allow_nan=False))
     else:
         for check in found.checks:
-            say.data(f"{check.status:<12} {check.name:<11} {check.text}")
+            start = f"{check.status:<12} {check.name:<11} "
+            say.data(layout.hanging(start, check.text))
     say.summary(f"{graph}: looked at {found.looked} of {found.nodes} nodes")
     if found.failed:
         names = ", ".join(check.name for check in found.failed)
