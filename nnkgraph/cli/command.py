@@ -1,4 +1,4 @@
-"""A command of ours: its help has headings, and a frequent slip has a hint."""
+"""A command of ours: its help has headings, and frequent slips get a hint."""
 
 from __future__ import annotations
 
@@ -64,14 +64,16 @@ class Command(click.Command):
                 )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse long options with one dash: Click would take them for short ones."""
+        """Refuse -output X and -o=X, which Click takes for -o utput and for -o =X."""
         known = {flag for one in self.get_params(ctx) for flag in one.opts}
-        for word in args:
+        for word in () if ctx.resilient_parsing else args:
             if word == "--":
                 break
-            name = word.partition("=")[0]
-            if len(name) > 2 and f"-{name}" in known and not ctx.resilient_parsing:
+            name, equals, value = word.partition("=")
+            if len(name) > 2 and f"-{name}" in known:
                 ctx.fail(f"no such option {name}; did you mean -{name}?")
+            if len(name) == 2 and equals and name in known:
+                ctx.fail(f"{word}: write {name} {value}, without '='")
         return super().parse_args(ctx, args)
 
 

@@ -63,8 +63,13 @@ class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             found = float("nan")
         low, high = self.low, self.high
         if not (low < found < high if self.inside else low <= found <= high):
-            limits = f"above {low:g}" if self.inside else f"of at least {low:g}"
-            if high < float("inf"):
-                limits = f"between {low:g} and {high:g}"
-            self.fail(f"{str(value)!r} is not a number {limits}", param, ctx)
+            self.fail(f"{str(value)!r} is not a number {self._limits()}", param, ctx)
         return found
+
+    def _limits(self) -> str:
+        low, high = f"{self.low:g}", f"{self.high:g}"
+        if high == "inf":
+            return f"above {low}" if self.inside else f"of at least {low}"
+        if self.inside:
+            return f"above {low} and below {high}"
+        return f"from {low} to {high}"

@@ -10,8 +10,21 @@ from nnkgraph.cli.command import Command
 _FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 
 
+class _Folder(click.Choice):  # type: ignore[type-arg,unused-ignore]
+    """A folder of plug-ins, by its name or by the word for one of them or for many."""
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Take the word for one or for many, too."""
+        words = (value, f"{value}s", value.removesuffix("es"))
+        known = next((word for word in words if word in self.choices), value)
+        folder: str = super().convert(known, param, ctx)
+        return folder
+
+
 @click.command(cls=Command)
-@click.argument("what", type=click.Choice([*_FOLDERS, "rules"]), required=False)
+@click.argument("what", type=_Folder([*_FOLDERS, "rules"]), required=False)
 @options.json_opt
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
