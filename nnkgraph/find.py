@@ -163,7 +163,9 @@ def rows_of(
 ) -> Rows:
     """Return the rows as the kernel sees them, copies treated as asked."""
     if FIRST_RUN:
-        stages.remark("compiling for the first time; later runs start at once")
+        stages.remark(
+            "compiling, once, for about half a minute; later runs start at once"
+        )
     pages.watch(features.x)
     with stages("start"):
         return prepared_rows(features, plan.kernel, scale, duplicates)

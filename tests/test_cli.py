@@ -347,6 +347,16 @@ def test_a_build_says_what_it_did_and_keeps_stdout_empty(run, points, tmp_path):
     assert read_graph(target).provenance["k"] == 30
 
 
+def test_compiling_is_announced_once_also_in_a_log(run, points, tmp_path, monkeypatch):
+    monkeypatch.setattr("nnkgraph.find.FIRST_RUN", True)
+    copy = tmp_path / "copy.npy"
+    copy.write_bytes(points.read_bytes())
+    call = ("build", points, copy, "-o", tmp_path / "{name}.npz")
+    assert "compiling" not in run(*call, "-q").err
+    monkeypatch.setattr("nnkgraph.cli.progress.Progress._said", set())
+    assert run(*call).err.count("compiling, once") == 1
+
+
 def test_quiet_says_nothing_and_verbose_more(run, points, tmp_path):
     target = tmp_path / "g.npz"
     assert not run("build", points, "-o", target, "-q").err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path, PurePath
 
 import click
@@ -38,6 +39,8 @@ def command(shell: str | None, install: bool) -> None:
     script = _script(shell)
     if not install:
         say.data(script)
+        if sys.stdout is not None and sys.stdout.isatty():
+            _say_use(shell)
         return
     place, startup = _places(shell)
     changed = []
@@ -63,6 +66,15 @@ def _script(shell: str) -> str:
     if complete is None:
         raise click.UsageError(f"this version of Click knows no {shell}")
     return complete(main.cli, {}, "nnkgraph", main.COMPLETE).source().strip() + "\n"
+
+
+def _say_use(shell: str) -> None:
+    """Say what to do with the script, which is on the screen now."""
+    here = f'eval "$(nnkgraph completion {shell})"'
+    if shell == "fish":
+        here = "nnkgraph completion fish | source"
+    say.summary(f"this shell:  {here}")
+    say.summary(f"new shells:  nnkgraph completion {shell} --install")
 
 
 def _places(shell: str) -> tuple[Path, Path | None]:
