@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-import nnkgraph.compiled
-
 settings.register_profile(
     "default",
     deadline=None,
@@ -23,12 +21,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("default")
-
-# What is said at the very first run would be one line too many for many tests.
-nnkgraph.compiled.FIRST_RUN = False
-used = Path(os.environ["NUMBA_CACHE_DIR"], "tests", "used.nbi")
-used.parent.mkdir(parents=True, exist_ok=True)
-used.touch()
 
 PROGRAM = Path(sys.executable).with_name("nnkgraph")
 SAMPLES = Path(__file__).parent.parent / "sample_data"
@@ -42,7 +34,7 @@ class Result:
 
     @property
     def lines(self) -> list[str]:
-        return self.err.splitlines()
+        return faults.told(self.err)
 
 
 @pytest.fixture
@@ -85,6 +77,8 @@ def program(tmp_path):
 @pytest.fixture
 def case(tmp_path) -> faults.Case:
     """The installed command in a folder of its own, watched for what it leaves."""
+    import nnkgraph.compiled  # noqa: F401 - settles the cache that processes share
+
     for name in ("here", "tmp"):
         (tmp_path / name).mkdir()
     np.save(tmp_path / "here" / "x.npy", np.random.default_rng(5).normal(size=(60, 3)))
@@ -94,6 +88,8 @@ def case(tmp_path) -> faults.Case:
 @pytest.fixture(scope="session")
 def other_cache():
     """A compile cache that another user may use."""
+    import nnkgraph.compiled  # noqa: F401 - settles where the cache is
+
     folder = faults.open_folder()
     cache = folder / "cache"
     shutil.copytree(os.environ["NUMBA_CACHE_DIR"], cache, dirs_exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from nnkgraph.cli import mapped, say
 from nnkgraph.stages import Stages
@@ -19,20 +19,13 @@ _PATIENCE = 3.0
 class Progress(Stages):
     """Stages that the user can watch."""
 
-    _said: ClassVar[set[str]] = set()
-    """What was remarked in this process, whatever the input."""
-
-    def remark(self, message: str) -> None:
-        """Say it once, also in a log: nobody likes to wait for what is not said."""
-        if message not in self._said:
-            self._said.add(message)
-            say.summary(message)
-
     def begin(
         self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
         """Show a bar or write lines, or neither with --quiet; look at the inputs."""
         mapped.check()
+        if compiled := sys.modules.get("nnkgraph.compiled"):
+            compiled.announce(say.summary)  # in a log, too: it could look like a hang
         advance, end = self._shown(name, total, unit)
 
         def checked(units: int) -> None:
