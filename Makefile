@@ -16,11 +16,13 @@ install: $(VENV)/installed  ## make a virtual environment with nnkgraph and its 
 # What pictures need is enough for the demo; tests need more.
 $(VENV)/plot: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nnkgraph needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	@echo "installing nnkgraph and what pictures need into $(VENV): this takes about a minute"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[plot]'
 	@touch $@
 
 $(VENV)/installed: $(VENV)/plot
+	@echo "installing what tests and checks need (1.2 GB): this takes a few minutes"
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 

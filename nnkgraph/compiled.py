@@ -84,11 +84,34 @@ def _source_state() -> str:
 os.environ["NUMBA_CACHE_DIR"], REFUSED = _cache_directory()
 """``REFUSED``: a cache directory that somebody else could have filled, or ""."""
 
-FIRST_RUN = not any(Path(os.environ["NUMBA_CACHE_DIR"]).glob("*/*.nbi"))
-"""Whether nothing was compiled here before, which takes a while."""
-
-import numba.extending  # noqa: E402 - only after its cache directory is settled
+import numba.core.event  # noqa: E402 - only after its cache directory is settled
+import numba.extending  # noqa: E402
 import numpy as np  # noqa: E402
+
+
+class _Compiling(numba.core.event.Listener):  # type: ignore[misc]
+    """Hears of every function that is not found in the cache."""
+
+    tell: Callable[[str], object] | None = None
+    told: bool = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        """Say it, of the first function only."""
+        if self.tell is not None and not self.told:
+            self.told = True
+            self.tell("compiling what runs for the first time: up to a minute")
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing: there are many functions."""
+
+
+_compiling = _Compiling()
+numba.core.event.register("numba:compile", _compiling)
+
+
+def announce(tell: Callable[[str], object]) -> None:
+    """Have it told, once in a process, that there is code to be compiled."""
+    _compiling.tell = tell
 
 
 def compiled(function: Callable[..., Any]) -> Any:

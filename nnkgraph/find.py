@@ -11,7 +11,6 @@ import numpy as np
 from nnkgraph import pages
 from nnkgraph.bounded import within_memory
 from nnkgraph.budget import affordable_seconds
-from nnkgraph.compiled import FIRST_RUN
 from nnkgraph.data import Candidates, Features
 from nnkgraph.duplicates import candidates_with_copies
 from nnkgraph.executors import PATIENCE, open_pool
@@ -152,8 +151,6 @@ def started(
 
 def rows_of(features: Features, plan: Plan, stages: Stages) -> Rows:
     """Return the rows as the kernel sees them, copies treated as asked."""
-    if FIRST_RUN:
-        stages.remark("compiling for the first time; later runs start at once")
     pages.watch(features.x)
     with stages("start"):
         return prepared_rows(features, plan)

@@ -62,8 +62,12 @@ def create(folder: str, spec: str) -> Any:
         if not equals or not key:
             raise ParameterError(f"{what}: write parameters as key=value, not {part!r}")
         if key not in types_:
+            close = difflib.get_close_matches(key, types_, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
             known = ", ".join(types_) or "none"
-            raise ParameterError(f"{what}: no parameter {key!r}; there are: {known}")
+            raise ParameterError(
+                f"{what}: no parameter {key!r}; there are: {known}{hint}"
+            )
         values[key] = _convert(text, types_[key], f"{what}: parameter {key!r}")
     try:
         return cls(**values)

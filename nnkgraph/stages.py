@@ -26,9 +26,6 @@ class Stages:
         del name, total, unit  # this one is silent
         return (lambda _: None), (lambda: None)
 
-    def remark(self, message: str) -> None:
-        """Tell the user something; this one does not."""
-
     @contextmanager
     def __call__(
         self, name: str, total: int = 0, unit: str = "rows"

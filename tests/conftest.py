@@ -34,7 +34,7 @@ class Result:
 
     @property
     def lines(self) -> list[str]:
-        return self.err.splitlines()
+        return faults.told(self.err)
 
 
 @pytest.fixture

@@ -50,6 +50,52 @@ MISTAKES = [
     ("k too large", {}, "build points.npy -o g.npz -k 60", 3, "at most 59"),
     ("k is no number", {}, "build points.npy -o g.npz -k ten", 2, "'ten'"),
     ("k is zero", {}, "build points.npy -o g.npz -k 0", 2, "'-k'"),
+    (
+        "k is no number at all",
+        {},
+        "build points.npy -o g.npz -k abc",
+        2,
+        "'abc' is not a whole number of at least 1 ",
+    ),
+    (
+        "too many digits",
+        {},
+        "build points.npy -o g.npz --round 16",
+        2,
+        "'16' is not a whole number from 1 to 15 ",
+    ),
+    (
+        "weight is NaN",
+        {},
+        "build points.npy -o g.npz --min-weight nan",
+        2,
+        "'nan' is not a number from 0 to ",
+    ),
+    (
+        "no part of all",
+        {},
+        "classify points.npy --labels points.npy --test-size 1",
+        2,
+        "'1' is not a number above 0 and below 1 ",
+    ),
+    ("no tolerance", {}, "build points.npy -o g.npz --grow 0", 2, "above 0 "),
+    ("one dash", {}, "build points.npy -o g.npz -id-column 1", 2, "--id-column?"),
+    ("one dash, known letter", {}, "build points.npy -output g", 2, "--output?"),
+    ("equals after a letter", {}, "build points.npy -o=g.npz", 2, "write -o g.npz"),
+    (
+        "misspelled parameter",
+        {},
+        "build points.npy -o g.npz --kernel gaussian:sgima=3",
+        2,
+        "there are: sigma; did you mean 'sigma'?",
+    ),
+    (
+        "option as parameter",
+        {},
+        "build points.npy -o g.npz --method nnk:k=15",
+        2,
+        "it is an option of its own, -k 15 ",
+    ),
     ("no output", {}, "build points.npy", 2, "Missing option '-o'"),
     ("unknown input", {"a.xls": "x"}, "build a.xls -o g.npz", 2, ".npy"),
     ("unknown output", {}, "build points.npy -o g.gml2", 2, ".graphml"),
@@ -301,6 +347,24 @@ def test_a_build_says_what_it_did_and_keeps_stdout_empty(run, points, tmp_path):
     assert read_graph(target).provenance["k"] == 30
 
 
+def test_compiling_is_announced_once_also_in_a_log(capsys, monkeypatch):
+    import numba
+
+    from nnkgraph import compiled
+    from nnkgraph.cli import say
+    from nnkgraph.cli.progress import Progress
+
+    def said():
+        say.reset(0)
+        with Progress()("start"):
+            numba.njit(lambda x: x + 1)(1)
+        return capsys.readouterr().err
+
+    monkeypatch.setattr(compiled._compiling, "told", False)
+    assert said() == "compiling what runs for the first time: up to a minute\n"
+    assert not said()
+
+
 def test_quiet_says_nothing_and_verbose_more(run, points, tmp_path):
     target = tmp_path / "g.npz"
     assert not run("build", points, "-o", target, "-q").err
@@ -475,6 +539,8 @@ def test_list_names_everything(run):
             assert f"  {name} " in out
     listed = json.loads(run("list", "kernels", "--json").out)["kernels"]
     assert {"gaussian", "precomputed"} <= {kernel["name"] for kernel in listed}
+    assert run("list", "kernel").out == run("list", "kernels").out
+    assert run("list", "searches").out == run("list", "search").out
 
 
 def test_every_command_has_help_with_examples(run):

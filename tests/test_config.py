@@ -1,6 +1,7 @@
 """Options from files, completion for shells, and how to cite."""
 
 import os
+import pty
 import shutil
 import subprocess
 
@@ -198,6 +199,28 @@ def test_a_new_shell_completes_after_the_installation(program, tmp_path, shell, 
         check=False,
     )
     assert "_nnkgraph_completion" in done.stdout or "search" in done.stdout, done
+
+
+def test_a_script_on_a_terminal_is_followed_by_its_use():
+    terminal, other_end = pty.openpty()
+    done = subprocess.run(
+        [PROGRAM, "completion", "bash"],
+        stdout=other_end,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    os.close(terminal)
+    os.close(other_end)
+    here, new = done.stderr.splitlines()
+    assert 'eval "$(nnkgraph completion bash)"' in here
+    assert "nnkgraph completion bash --install" in new
+
+
+def test_a_script_in_a_pipe_is_all_there_is(program):
+    done = program("completion", "bash")
+    assert "complete -o" in done.out
+    assert not done.err
 
 
 def test_completion_for_an_unknown_shell_or_a_closed_home_is_refused(case):

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from faults import Case
+from faults import Case, told
 
 from nnkgraph import build_graph, registry
 from nnkgraph.errors import ParameterError, ResourceError
@@ -119,7 +119,7 @@ def test_d18_lost_workers_and_a_lost_scheduler(case, cluster):
     fault.write_text("once")
     done = call(case, "g.npz", cluster.spec(workers=2))
     assert (done.code, done.out) == (0, ""), done.err
-    assert all(line.startswith("nnkgraph: warning") for line in done.err.splitlines())
+    assert all(line.startswith("nnkgraph: warning") for line in told(done.err))
     assert not fault.exists()
     assert sum(one.poll() is not None for one in cluster.workers) == 1
     assert target.read_bytes() == expected
@@ -139,7 +139,7 @@ def _fails(case, spec, words):
     done = call(case, "g.npz", spec)
     assert done.code == 5, done.err
     assert words in done.err
-    assert len(done.err.splitlines()) == 1
+    assert len(told(done.err)) == 1
     assert not (case.here / "g.npz").exists()
     assert not list(case.tmp.glob("nnkgraph-*"))
 
@@ -234,7 +234,7 @@ def test_nothing_is_left_of_a_local_cluster(case, number):
     case.assert_alone(job.pid)
     if number == signal.SIGTERM:  # or the next run removes its files
         err = err.replace("noise\n", "")  # of the other worker
-        assert len(err.splitlines()) == 1, err
+        assert len(told(err)) == 1, err
         assert not list(case.tmp.iterdir())
 
 

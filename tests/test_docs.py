@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PROGRAM, SAMPLES
+from faults import told
 
 from nnkgraph import registry
 from nnkgraph.catalog import catalog, markdown
@@ -61,7 +62,7 @@ def test_the_first_output_is_what_the_first_command_prints(tmp_path):
         check=True,
     )
     shown = blocks("text")[0].splitlines()
-    assert done.stderr.splitlines()[:-2] == shown[:-2]  # the last have digits and times
+    assert told(done.stderr)[:-2] == shown[:-2]  # the last have digits and times
 
 
 def test_the_configuration_of_the_readme_is_taken(tmp_path):

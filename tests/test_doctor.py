@@ -237,7 +237,7 @@ def test_an_approximate_search_says_its_recall():
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("-k", "0"), 2, "x>=1"),
+        (("-k", "0"), 2, "at least 1"),
         (("-k", "5000"), 3, "at most"),
         (("--kernel", "cosine", "--sigma", "2"), 2, "no bandwidth"),
         (("--search", "forest"), 2, "forest"),

@@ -277,7 +277,7 @@ print("equal", all(np.array_equal(a, b) for a, b in zip(warm, plain)))
 
 def test_pynndescent_need_not_compile_in_every_process():
     """The second process finds all in the cache, and the result is pynndescent's."""
-    from nnkgraph.compiled import FIRST_RUN  # noqa: F401 - sets the cache folder
+    import nnkgraph.compiled  # noqa: F401 - sets the cache folder
 
     for _ in range(2):
         done = subprocess.run(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import PROGRAM
+from faults import told
 
 from nnkgraph import blocks, build_graph, registry
 from nnkgraph.errors import ResourceError
@@ -318,7 +319,7 @@ def test_d09_d10_d12_d13_signals_end_everything(large, tmp_path, number, code):
     job.send_signal(number)
     _, err = job.communicate(timeout=20)
     assert job.returncode == code
-    assert len(err.splitlines()) == 1, err
+    assert len(told(err)) == 1, err
     wait_until(lambda: not any(map(alive, children)), 10)
     assert [p.name for p in tmp_path.iterdir()] == ["tmp"]
     assert not list((tmp_path / "tmp").glob(SCRATCH))

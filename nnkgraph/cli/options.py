@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nnkgraph import registry
+from nnkgraph.cli import numbers
 from nnkgraph.cli.types import (
     CONFIG,
     WORKERS,
@@ -26,8 +28,17 @@ if TYPE_CHECKING:
 def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator:
     """Make an option for one folder of plug-ins."""
     return click.option(
-        flag, type=Plugin(folder), default=default, show_default=True, help=help_
+        flag,
+        type=Plugin(folder),
+        default=default,
+        show_default=True,
+        help=f"{help_} {choices(folder)}",
     )
+
+
+def choices(folder: str) -> str:
+    """Return the names of plug-ins for a help text, and where more is said."""
+    return f"One of {', '.join(registry.names(folder))}: see nnkgraph list {folder}."
 
 
 features_arg = click.argument("features", type=click.Path())
@@ -43,14 +54,17 @@ output_opt = click.option(
 k_opt = click.option(
     "-k",
     "--k",
-    type=click.IntRange(min=1),
+    type=numbers.Whole(1),
     default=None,
     show_default="30, or rows - 1 where there are fewer",
     help="Candidates per node.",
 )
 method_opt = plugin_option("--method", "methods", "nnk", "How edges are weighed.")
 kernel_opt = plugin_option(
-    "--kernel", "kernels", "gaussian", "Similarity of two nodes."
+    "--kernel",
+    "kernels",
+    "gaussian",
+    "Similarity of two nodes; module:function is one of your own.",
 )
 search_opt = plugin_option("--search", "search", "auto", "How candidates are found.")
 executor_opt = plugin_option(
@@ -87,7 +101,7 @@ workers_opt = click.option(
 )
 seed_opt = click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=numbers.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="For searches that draw at random.",
@@ -109,7 +123,7 @@ shard_opt = click.option(
 block_timeout_opt = click.option(
     "--block-timeout",
     "patience",
-    type=click.FloatRange(min=0),
+    type=numbers.Number(0),
     default=3600.0,
     show_default=True,
     metavar="SECONDS",

@@ -19,16 +19,13 @@ _PATIENCE = 3.0
 class Progress(Stages):
     """Stages that the user can watch."""
 
-    def remark(self, message: str) -> None:
-        """Say it where somebody is watching."""
-        if _watched():
-            say.summary(message)
-
     def begin(
         self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
         """Show a bar or write lines, or neither with --quiet; look at the inputs."""
         mapped.check()
+        if compiled := sys.modules.get("nnkgraph.compiled"):
+            compiled.announce(say.summary)  # in a log, too: it could look like a hang
         advance, end = self._shown(name, total, unit)
 
         def checked(units: int) -> None:

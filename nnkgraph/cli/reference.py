@@ -10,6 +10,7 @@ import click
 
 from nnkgraph import registry
 from nnkgraph.catalog import catalog, markdown
+from nnkgraph.cli.command import Command
 from nnkgraph.cli.main import cli
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def reference() -> str:
     with click.Context(cli, info_name="nnkgraph", **settings) as context:
         for name in registry.names("cli/commands"):
             command = cli.get_command(context, name)
-            if command is not None:
+            if isinstance(command, Command):
                 lines += _command(command, name, context)
     for folder, about in _FOLDERS.items():
         lines += [f"## {folder.capitalize()}: {about}", "", markdown(folder), ""]
@@ -47,15 +48,16 @@ def reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _command(command: click.Command, name: str, parent: click.Context) -> Iterator[str]:
+def _command(command: Command, name: str, parent: click.Context) -> Iterator[str]:
     with click.Context(command, info_name=name, parent=parent) as context:
         pieces = " ".join(command.collect_usage_pieces(context))
         yield from (f"## nnkgraph {name}", "", "```text", f"nnkgraph {name} {pieces}")
         yield from ("```", "", *_help(command), "")
         yield from ("| option | | default |", "|---|---|---|")
-        for parameter in command.get_params(context):
-            if isinstance(parameter, click.Option) and not parameter.hidden:
-                yield _option(parameter, context)
+        groups = command.grouped(context)
+        for heading, options in groups.items():
+            yield from [f"| **{heading}** | | |"] if len(groups) > 1 else []
+            yield from (_option(one, context) for one in options)
         yield ""
 
 
@@ -71,7 +73,9 @@ def _help(command: click.Command) -> Iterator[str]:
 
 
 def _option(option: click.Option, context: click.Context) -> str:
-    metavar = "" if option.is_flag else option.make_metavar(context)
+    metavar = option.make_metavar(context)
+    if option.is_flag or option.count:
+        metavar = ""
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     if metavar:
         bars = metavar.replace("|", "\\|")  # in a table, also within code

@@ -32,21 +32,39 @@ class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.folder = folder
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show the names in the help text."""
-        own = "|module:function" if self.folder == "kernels" else ""
-        return "|".join(registry.names(self.folder)) + "[:key=value,...]" + own
+        """Show how parameters are written; the help text has the names."""
+        return "NAME[:KEY=VALUE,...]"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Check the name without importing anything."""
-        name = registry.full_spec(self.folder, value).partition(":")[0]
+        """Check the name, mostly without importing anything."""
+        name, _, rest = registry.full_spec(self.folder, value).partition(":")
         known = registry.names(self.folder)
         if name not in known:
             near = get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             self.fail(f"{name!r} is not one of {', '.join(known)}{hint}", param, ctx)
+        if ctx is not None and not ctx.resilient_parsing:
+            self._check_parameters(name, rest, param, ctx)
         return value
+
+    def _check_parameters(
+        self, name: str, rest: str, param: click.Parameter | None, ctx: click.Context
+    ) -> None:
+        """Refuse parameters that are options of the command and not of the plug-in."""
+        options = {one.name: one.opts[0] for one in ctx.command.params}
+        given = dict(part.partition("=")[::2] for part in rest.split(","))
+        for key in options.keys() & given.keys():
+            plugin = registry.load(self.folder, name)
+            if key not in registry.parameter_types(plugin):
+                flag = f"{options[key]} {given[key]}".rstrip()
+                self.fail(
+                    f"{registry.noun(self.folder)} {name!r} has no parameter {key!r}: "
+                    f"it is an option of its own, {flag}",
+                    param,
+                    ctx,
+                )
 
     def shell_complete(
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str

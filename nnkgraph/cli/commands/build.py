@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options
+from nnkgraph.cli import numbers, options
+from nnkgraph.cli.command import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("features", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-o",
@@ -44,14 +45,14 @@ from nnkgraph.cli import options
 )
 @click.option(
     "--min-weight",
-    type=click.FloatRange(min=0, max=1e300),
+    type=numbers.Number(0, 1e300),
     default=1e-8,
     show_default=True,
     help="Lighter edges are dropped.",
 )
 @click.option(
     "--min-degree",
-    type=click.IntRange(min=0),
+    type=numbers.Whole(0),
     default=None,
     show_default="0, or 3 with --into",
     metavar="M",
@@ -66,13 +67,13 @@ from nnkgraph.cli import options
 )
 @click.option(
     "--grow",
-    type=click.FloatRange(min=0, min_open=True),
+    type=numbers.Number(0, inside=True),
     metavar="TOL",
     help="More candidates for nodes, until none outside has a residual above TOL.",
 )
 @click.option(
     "--max-k",
-    type=click.IntRange(min=1),
+    type=numbers.Whole(1),
     show_default="8 k",
     help="The most candidates that nodes may grow to.",
 )
@@ -84,14 +85,14 @@ from nnkgraph.cli import options
 @click.option(
     "--round",
     "digits",
-    type=click.IntRange(1, 15),
+    type=numbers.Whole(1, 15),
     default=None,
     metavar="DIGITS",
     help="Significant digits of weights and errors.",
 )
 @click.option(
     "--min-recall",
-    type=click.FloatRange(0, 1),
+    type=numbers.Number(0, 1),
     default=None,
     metavar="SHARE",
     help="Fail where the estimated recall of the search is below this.",
@@ -111,7 +112,9 @@ from nnkgraph.cli import options
 @options.report_opt
 @options.talk_options
 def command(features: tuple[str, ...], **settings: Any) -> None:
-    """Build a graph from FEATURES: a file, FILE::DATASET, or '-' for stdin.
+    """Build a graph from FEATURES, a node per row.
+
+    FEATURES is a file, FILE::DATASET, or '-' for stdin.
 
     Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5, .h5ad, .parquet, .mat.
     Output: .npz, .tsv, .csv, .edgelist (also .gz), .graphml, .gexf, .mtx, .parquet,
@@ -125,7 +128,8 @@ def command(features: tuple[str, ...], **settings: Any) -> None:
       nnkgraph build data.h5::features -o graph.tsv.gz -j 8 --report report.json
       nnkgraph build a.npy b.npy -o 'graphs/{name}.npz'
       nnkgraph build cells.h5ad::obsm/X_pca --into cells.h5ad
-      nnkgraph build points.npy --search precomputed:path=knn.npz --shard 2/7 -o 2.npz
+      nnkgraph build points.npy --search precomputed:path=knn.npz \\
+        --shard 2/7 -o 2.npz
     """
     from nnkgraph.cli.jobs import build_all
 

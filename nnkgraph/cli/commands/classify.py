@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import lists, options, say, types
+from nnkgraph.cli import lists, numbers, options, say, types
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.classify import Classified
@@ -15,7 +16,7 @@ _SHOWN = 30
 """Classes up to which the confusion is printed."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("train", type=click.Path())
 @click.option(
     "--labels",
@@ -33,7 +34,7 @@ _SHOWN = 30
 )
 @click.option(
     "--test-size",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=numbers.Number(0, 1, inside=True),
     metavar="SHARE",
     help="Test on this share of TRAIN, drawn from every class alike.",
 )
@@ -44,7 +45,7 @@ _SHOWN = 30
     type=types.Plugin("methods"),
     default=("knn", "kstar", "nnk"),
     show_default=True,
-    help="What weighs the neighbors; repeatable.",
+    help="What weighs the neighbors; repeatable. " + options.choices("methods"),
 )
 @click.option(
     "-k", "--k", type=lists.Numbers(), show_default="30", help="Candidates per point."
@@ -60,7 +61,7 @@ _SHOWN = 30
 )
 @click.option(
     "--cv",
-    type=click.IntRange(min=2),
+    type=numbers.Whole(2),
     metavar="FOLDS",
     show_default="5 where there is something to choose or no test part",
     help="Folds of the cross-validation.",
@@ -72,7 +73,7 @@ _SHOWN = 30
 @options.executor_opt
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=numbers.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="Draws the test part and the folds.",
@@ -117,9 +118,10 @@ def command(
 
     \b
     Examples:
-      nnkgraph classify train.npy --labels y.npy --test test.npy --test-labels t.npy
+      nnkgraph classify train.npy --labels y.npy \\
+        --test test.npy --test-labels t.npy
       nnkgraph classify data.npz::X --labels data.npz::y --split data.npz::split
-      nnkgraph classify table.csv --labels y.csv --test-size 0.3 -o predictions.csv
+      nnkgraph classify table.csv --labels y.csv --test-size 0.3 -o classes.csv
       nnkgraph classify data.npz::X --labels data.npz::y --scale standard --cv 5 \\
         -k 10:50:10 --sigma 0.1,0.5,1,5,10 --lc 0.1,0.5,1,5,10 --json
     """

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from nnkgraph.cli import lists, options, say, types
+from nnkgraph.cli.command import Command
 
 _COLUMNS = (
     ("method", "{}"),
@@ -19,9 +20,11 @@ _COLUMNS = (
     ("mean_error", "{:.6f}"),
     ("seconds", "{:.3f}"),
 )
+_HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
+"""Shorter names, for a table on a terminal."""
 
 
-@click.command()
+@click.command(cls=Command)
 @options.features_arg
 @click.option(
     "-o",
@@ -45,7 +48,8 @@ _COLUMNS = (
     type=types.Plugin("methods"),
     default=("knn", "nnk", "omp", "mp"),
     show_default=True,
-    help="What to compare; repeatable. knn stands for its union and its mutual form.",
+    help="What to compare; repeatable. knn stands for its union and its mutual form. "
+    + options.choices("methods"),
 )
 @options.kernel_opt
 @options.sigma_opt
@@ -69,7 +73,7 @@ def command(
     json: bool,
     **settings: Any,
 ) -> None:
-    """Compare methods and values of k on the same candidates and bandwidth.
+    """Compare methods and values of k on the same candidates.
 
     Candidates are searched once; a rule for sigma is applied once, to k = 30 (or the
     largest k below that). Prints a table; with -o also a .csv file and the curve of
@@ -146,7 +150,7 @@ def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
 
 def _table(lines: list[dict[str, Any]]) -> str:
     """Return aligned columns: text to the left, numbers to the right."""
-    cells = [[column.replace("_", " ") for column, _ in _COLUMNS]]
+    cells = [[_HEADS.get(column, column) for column, _ in _COLUMNS]]
     cells += [
         ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
         for line in lines

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path, PurePath
 
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 from nnkgraph.errors import OutputError
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(_SHELLS), required=False)
 @click.option("--install", is_flag=True, help="Set it up for new shells.")
 @options.talk_options
 def command(shell: str | None, install: bool) -> None:
-    """Print what a shell needs to complete nnkgraph's words, or set it up.
+    """Complete words in a shell: print the script, or set it up.
 
     Without SHELL it is the one that $SHELL names. --install writes the script to a file
     of its own and, for bash and zsh, one line into the shell's start-up file; a second
@@ -37,6 +39,8 @@ def command(shell: str | None, install: bool) -> None:
     script = _script(shell)
     if not install:
         say.data(script)
+        if sys.stdout is not None and sys.stdout.isatty():
+            _say_use(shell)
         return
     place, startup = _places(shell)
     changed = []
@@ -62,6 +66,15 @@ def _script(shell: str) -> str:
     if complete is None:
         raise click.UsageError(f"this version of Click knows no {shell}")
     return complete(main.cli, {}, "nnkgraph", main.COMPLETE).source().strip() + "\n"
+
+
+def _say_use(shell: str) -> None:
+    """Say what to do with the script, which is on the screen now."""
+    here = f'eval "$(nnkgraph completion {shell})"'
+    if shell == "fish":
+        here = "nnkgraph completion fish | source"
+    say.summary(f"this shell:  {here}")
+    say.summary(f"new shells:  nnkgraph completion {shell} --install")
 
 
 def _places(shell: str) -> tuple[Path, Path | None]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @options.graph_arg
 @click.argument("output", type=click.Path())
 @click.option("--from", "from_", metavar="NAME", help="Format of GRAPH, for '-'.")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import layout, options, say
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.doctor import Diagnosis
@@ -22,7 +23,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 """What ``build`` takes anyway and need not be written out."""
 
 
-@click.command()
+@click.command(cls=Command)
 @options.features_arg
 @options.k_opt
 @options.kernel_opt
@@ -44,7 +45,7 @@ def command(
     json: bool,
     **settings: Any,
 ) -> None:
-    """Say what FEATURES are like, whether NNK matters on them, and what to run.
+    """Say what FEATURES are like and what to run on them.
 
     Reports copies, scales, hubs, how much NNK prunes, how its graph differs from
     mutual kNN, isolated nodes under each rule, whether k was enough and how the
@@ -135,15 +136,19 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
         if one.section != section:
             section = one.section
             lines += ["", section]
-        lines.append(f"{'!' if one.advice else ' '} {say.printable(one.text)}")
+        start = "! " if one.advice else "  "
+        lines.append(layout.hanging(start, say.printable(one.text), indent=4))
         lines += _bars(one.bars)
     lines += ["", "suggested"]
     if found.suggestion is None or line is None:
         lines.append("! nothing: every graph tried has isolated nodes")
     else:
         facts = found.suggestion.facts
-        lines.append(f"  {say.printable(line)}")
-        lines += [f"  because {reason}" for reason in found.suggestion.reasons]
+        lines.append(layout.shell_line("  ", say.printable(line)))
+        lines += [
+            layout.hanging("  ", f"because {reason}", indent=4)
+            for reason in found.suggestion.reasons
+        ]
         lines.append(
             f"  tried: {facts['edges']} edges, {facts['edges_per_node']:.2f} per node, "
             f"components: {facts['components']}, isolated: {facts['isolated']}"

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import numbers, options, say
+from nnkgraph.cli.command import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @options.graph_arg
 @click.option(
     "-o",
@@ -22,7 +23,7 @@ from nnkgraph.cli import options, say
 @click.option(
     "-p",
     "--dimensions",
-    type=click.IntRange(min=1),
+    type=numbers.Whole(1),
     default=2,
     show_default=True,
     help="Coordinates per node.",

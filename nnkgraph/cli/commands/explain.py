@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 _TEXT = (".csv", ".tsv", ".txt", ".gz")
 
 
-@click.command()
+@click.command(cls=Command)
 @options.features_arg
 @click.option(
     "--node",

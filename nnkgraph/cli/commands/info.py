@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import layout, options, say
+from nnkgraph.cli.command import Command
+
+_LONGEST = 63
+"""Characters of a fact that fit a line; --json has all of it."""
 
 
-@click.command()
+@click.command(cls=Command)
 @options.graph_arg
 @click.option("--format", metavar="NAME", help="Format of GRAPH, for '-'.")
 @options.json_opt
@@ -17,7 +21,10 @@ def command(
     format: str | None,  # noqa: A002 - the option's name
     json: bool,
 ) -> None:
-    """Print nodes, edges, degrees, components, weights and provenance of GRAPH.
+    """Print nodes, edges, degrees, components and weights of GRAPH.
+
+    And its provenance: the parameters that it was built with. --json prints long
+    values in full.
 
     \b
     Examples:
@@ -34,14 +41,18 @@ def command(
         say.data(dumps(known, indent=2, allow_nan=False))
         return
     for name, value in known.items():
+        text = _short(value)
         if isinstance(value, dict):
-            inside = ", ".join(f"{key} {_short(one)}" for key, one in value.items())
-            say.data(f"{name:<15} {inside or '-'}")
-        else:
-            say.data(f"{name:<15} {_short(value)}")
+            inside = (_cut(f"{key} {_short(one)}") for key, one in value.items())
+            text = ", ".join(map(layout.glued, inside)) or "-"
+        say.data(layout.hanging(f"{name:<15} ", text))
 
 
 def _short(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return say.printable(str(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

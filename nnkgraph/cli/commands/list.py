@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import layout, options, say
+from nnkgraph.cli.command import Command
 
 _FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 
 
-@click.command()
-@click.argument("what", type=click.Choice([*_FOLDERS, "rules"]), required=False)
+class _Folder(click.Choice):  # type: ignore[type-arg,unused-ignore]
+    """A folder of plug-ins, by its name or by the word for one of them or for many."""
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Take the word for one or for many, too."""
+        words = (value, f"{value}s", value.removesuffix("es"))
+        known = next((word for word in words if word in self.choices), value)
+        folder: str = super().convert(known, param, ctx)
+        return folder
+
+
+@click.command(cls=Command)
+@click.argument("what", type=_Folder([*_FOLDERS, "rules"]), required=False)
 @options.json_opt
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
@@ -37,7 +51,8 @@ def command(what: str | None, json: bool) -> None:
         lines.append(f"{folder}:")
         width = max(len(entry["name"]) for entry in entries)
         for entry in entries:
-            lines.append(f"  {entry['name']:<{width}}  {entry['about']}")
+            about = entry["about"].replace("``", "")
+            lines.append(layout.hanging(f"  {entry['name']:<{width}}  ", about))
             lines += [
                 f"  {'':<{width}}  :{name}={value}"
                 for name, value in entry["parameters"].items()

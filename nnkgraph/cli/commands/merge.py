@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.cli.progress import Progress
     from nnkgraph.shards.file import Part
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument(
     "shards", nargs=-1, required=True, type=click.Path(), metavar="SHARD..."
 )

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 _MEANT_FOR = {
     "coords": {"graph"},
@@ -46,7 +47,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return found
 
 
-@click.command()
+@click.command(cls=Command)
 @options.graph_arg
 @click.option(
     "--coords",
@@ -118,11 +119,12 @@ def command(
     no_clobber: bool,
     **given: Any,
 ) -> None:
-    """Draw GRAPH as .png, .svg or .pdf: over coordinates, or what --what names.
+    """Draw GRAPH over coordinates, or what --what names.
 
-    Two graphs share limits, colors and the scale of weights. Of more than 20,000 edges
-    an .svg or .pdf holds a picture instead of every line. A matrix of more than 400
-    nodes shows blocks of nodes. Needs matplotlib: pip install 'nnkgraph[plot]'.
+    The picture is .png, .svg or .pdf. Two graphs share limits, colors and the scale of
+    weights. Of more than 20,000 edges an .svg or .pdf holds a picture instead of every
+    line. A matrix of more than 400 nodes shows blocks of nodes. Needs matplotlib:
+    pip install 'nnkgraph[plot]'.
 
     \b
     Examples:

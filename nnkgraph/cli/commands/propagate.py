@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import numbers, options, say
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.data import Graph
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.propagate import Propagated
 
 
-@click.command()
+@click.command(cls=Command)
 @options.graph_arg
 @click.option(
     "--labels",
@@ -47,14 +48,14 @@ if TYPE_CHECKING:
 @click.option(
     "--sample",
     "share",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=numbers.Number(0, 1, inside=True),
     metavar="SHARE",
     help="Keep this share of each class's labels, one at least; the others are the "
     "truth.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=numbers.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="For --sample.",
@@ -89,8 +90,8 @@ def command(
     \b
     Examples:
       nnkgraph propagate graph.npz --labels some.csv::kind -o all.csv
-      nnkgraph propagate graph.npz --labels y.npy --sample 0.05 --seed 1 -o all.npz
-      nnkgraph propagate graph.npz --labels some.npy --truth y.npy -o all.csv --json
+      nnkgraph propagate graph.npz --labels y.npy --sample 0.05 -o all.npz
+      nnkgraph propagate graph.npz --labels y.npy --truth z.npy -o all.csv --json
     """
     from nnkgraph import formats
     from nnkgraph.cli.files import read_graph, read_labels

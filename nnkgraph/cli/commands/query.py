@@ -6,17 +6,18 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import numbers, options, say
+from nnkgraph.cli.command import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("data", type=click.Path())
 @click.argument("queries", type=click.Path())
 @options.output_opt
 @click.option(
     "-k",
     "--k",
-    type=click.IntRange(min=1),
+    type=numbers.Whole(1),
     default=None,
     show_default="30, or all rows where there are fewer",
     help="Candidates per query.",

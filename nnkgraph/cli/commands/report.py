@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ def _file_option(name: str, text: str) -> Callable[[Any], Any]:
     return click.option(name, type=click.Path(), metavar="FILE[::ITEM]", help=text)
 
 
-@click.command()
+@click.command(cls=Command)
 @options.graph_arg
 @click.option(
     "-o",
@@ -48,7 +49,7 @@ def command(
     id_column: str | None,
     no_clobber: bool,
 ) -> None:
-    """Write a page about GRAPH: one .html file to open in a browser, anywhere.
+    """Write one .html page about GRAPH, to open in any browser.
 
     It has parameters, certificate, distributions, components and, up to 20,000 nodes,
     the graph itself to zoom into and point at. It loads nothing from the network.

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnkgraph.cli import options, say
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.shard import Shard
 
 
-@click.command()
+@click.command(cls=Command)
 @options.features_arg
 @options.output_opt
 @options.k_opt
@@ -51,9 +52,9 @@ def command(
     id_column: str | None,
     no_clobber: bool,
 ) -> None:
-    """Find the k nearest rows of every row of FEATURES and write them as KNN.
+    """Find the k nearest rows of every row of FEATURES.
 
-    The .npz or .h5 file holds 'neighbors' and 'distances', the names that ANN
+    The .npz or .h5 file KNN holds 'neighbors' and 'distances', the names that ANN
     benchmarks use; build takes it with --search precomputed:path=FILE. The kernel
     says what near means: distance, angle or inner product. Identical rows are merged
     as in build; --duplicates keep gives plain nearest neighbors.
@@ -61,7 +62,7 @@ def command(
     \b
     Examples:
       nnkgraph search points.npy -o knn.npz -k 50
-      nnkgraph build points.npy -o graph.npz -k 30 --search precomputed:path=knn.npz
+      nnkgraph build points.npy -o graph.npz --search precomputed:path=knn.npz
       nnkgraph search points.npy -o 2.npz --shard 2/7
     """
     from pathlib import Path

@@ -6,25 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import layout, numbers, options, say
+from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.verify import Verification
 
 
-@click.command()
+@click.command(cls=Command)
 @options.features_arg
 @options.graph_arg
 @click.option(
     "--sample",
-    type=click.IntRange(min=1),
+    type=numbers.Whole(1),
     metavar="N",
     show_default="all nodes",
     help="Look at so many nodes, drawn at random.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=numbers.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="For the draw of the sample.",
@@ -43,7 +44,7 @@ def command(
     id_column: str | None,
     json: bool,
 ) -> None:
-    """Derive GRAPH again from FEATURES by a slow independent path, and compare.
+    """Derive GRAPH again by a slow independent path and compare.
 
     The parameters are those that the graph carries. Distances, similarities and every
     node's problem are computed anew in float64, by numpy and scipy.optimize.nnls,
@@ -82,7 +83,8 @@ def command(
         say.data(dumps(_described(found), indent=2, allow_nan=False))
     else:
         for check in found.checks:
-            say.data(f"{check.status:<12} {check.name:<11} {check.text}")
+            start = f"{check.status:<12} {check.name:<11} "
+            say.data(layout.hanging(start, check.text))
     say.summary(f"{graph}: looked at {found.looked} of {found.nodes} nodes")
     if found.failed:
         names = ", ".join(check.name for check in found.failed)

@@ -1,0 +1,88 @@
+"""A command of ours: its help has headings, and frequent slips get a hint."""
+
+from __future__ import annotations
+
+import click
+
+_HEADINGS = {
+    "Input": "--features --labels --truth --missing --test --test-labels --split "
+    "--test-size --coords --beside --values --id-column --header --delimiter --format "
+    "--scale --duplicates",
+    "Neighbors": "--k --method --kernel --sigma --lc --cv --search --min-recall --grow "
+    "--max-k --k-check --normalize --exclude-identical",
+    "Edges": "--symmetrize --min-weight --min-degree --connect",
+    "Picture": "--what --edges --axes --view --title",
+    "Output": "--output --into --key-added --round --no-clobber --report --json",
+    "Running": "--workers --executor --memory --resume --shard --block-timeout --seed "
+    "--dry-run",
+    "General": "--config --quiet --verbose --help",
+}
+"""Where options stand; what is not here is a command's own and stands first."""
+
+_HEADING_OF = {
+    flag: heading for heading, flags in _HEADINGS.items() for flag in flags.split()
+}
+_OWN = "Options"
+_FEW = 10
+"""Options that need no headings."""
+
+_FLAGS_WIDTH = 24
+"""Columns for the names of options; longer ones have a line of their own."""
+
+
+class Command(click.Command):
+    """A command that lists its options under headings."""
+
+    def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options that are shown, by heading."""
+        options = [
+            one
+            for one in self.get_params(ctx)
+            if isinstance(one, click.Option) and not one.hidden
+        ]
+        if len(options) < _FEW:
+            return {_OWN: options}
+        found: dict[str, list[click.Option]] = {one: [] for one in (_OWN, *_HEADINGS)}
+        for option in sorted(options, key=_place):
+            found[_heading(option)].append(option)
+        return {heading: under for heading, under in found.items() if under}
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options, in columns that all headings share."""
+        records = {
+            heading: [one.get_help_record(ctx) or ("", "") for one in options]
+            for heading, options in self.grouped(ctx).items()
+        }
+        widths = [len(flags) for rows in records.values() for flags, _ in rows]
+        width = max(one for one in widths if one <= _FLAGS_WIDTH)
+        for heading, rows in records.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(flags.ljust(width), text) for flags, text in rows], col_max=width
+                )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse -output X and -o=X, which Click takes for -o utput and for -o =X."""
+        known = {flag for one in self.get_params(ctx) for flag in one.opts}
+        for word in () if ctx.resilient_parsing else args:
+            if word == "--":
+                break
+            name, equals, value = word.partition("=")
+            if len(name) > 2 and f"-{name}" in known:
+                ctx.fail(f"no such option {name}; did you mean -{name}?")
+            if len(name) == 2 and equals and name in known:
+                ctx.fail(f"{word}: write {name} {value}, without '='")
+        return super().parse_args(ctx, args)
+
+
+def _heading(option: click.Option) -> str:
+    found = (_HEADING_OF[flag] for flag in option.opts if flag in _HEADING_OF)
+    return next(found, _OWN)
+
+
+def _place(option: click.Option) -> int:
+    """Return where an option stands under its heading, the same in all commands."""
+    flags = list(_HEADING_OF)
+    return max(flags.index(one) if one in flags else 0 for one in option.opts)

@@ -1,0 +1,92 @@
+"""A terminal of 80 columns: nothing is cut, and slips get a hint."""
+
+import shlex
+
+import numpy as np
+import pytest
+
+from nnkgraph import registry
+from nnkgraph.cli.main import cli
+
+COMMANDS = registry.names("cli/commands")
+WIDTH = 80
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+
+
+def fits(text):
+    return [line for line in text.splitlines() if len(line) > WIDTH] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_the_terminal(run, name):
+    assert fits(run(name, "--help").out)
+
+
+def test_no_line_of_the_list_of_commands_is_cut(run):
+    told = run("--help").out
+    assert fits(told)
+    assert "..." not in told.partition("Commands:")[2]
+
+
+def test_help_has_headings_where_there_are_many_options(run):
+    many = run("build", "--help").out
+    headings = [line for line in many.splitlines() if line[:1].isalpha()]
+    assert headings[1:] == [
+        "Input:",
+        "Neighbors:",
+        "Edges:",
+        "Output:",
+        "Running:",
+        "General:",
+    ]
+    assert "Options:" in run("info", "--help").out
+    under = many.partition("Neighbors:")[2].partition("Edges:")[0]
+    assert "--kernel NAME[:KEY=VALUE,...]" in under
+    assert all(name in under for name in registry.names("kernels"))
+
+
+def test_all_options_are_under_one_heading():
+    with cli.make_context("nnkgraph", ["list"]) as parent:
+        for name in COMMANDS:
+            command = cli.get_command(parent, name)
+            with command.context_class(command, parent=parent) as context:
+                shown = [
+                    one for under in command.grouped(context).values() for one in under
+                ]
+                options = [
+                    one
+                    for one in command.get_params(context)
+                    if one.param_type_name == "option"
+                ]
+            assert sorted(map(str, shown)) == sorted(map(str, options)), name
+
+
+def test_tables_fit_the_terminal(run, points, tmp_path):
+    graph = tmp_path / "graph.npz"
+    assert run("build", points, "-o", graph, "-k", 12).code == 0
+    calls = [
+        ("info", graph),
+        ("list",),
+        ("compare", points, "-k", "10,20", "--method", "l1:eta=0.1"),
+        ("verify", points, graph),
+        ("doctor", points, "-k", 12),
+    ]
+    for call in calls:
+        done = run(*call)
+        assert done.code == 0, done.err
+        # The names of folders for tests are long, and names are never taken apart.
+        assert fits(done.out.replace(str(tmp_path), ".")), done.out
+
+
+def test_the_suggested_line_is_one_for_a_shell(run, tmp_path):
+    name = tmp_path / "a name with  spaces that is too long to stand with others.npy"
+    np.save(name, np.random.default_rng(0).normal(size=(60, 3)))
+    done = run("doctor", name, "-k", 12, "--scale", "standard")
+    told = done.out.partition("suggested\n")[2].partition("\n  because")[0]
+    assert told.count("\n") > 0
+    words = shlex.split(told.replace("\\\n", ""))
+    assert words[:4] == ["nnkgraph", "build", str(name), "-o"]
