@@ -163,7 +163,18 @@ config_opt = click.option(
 
 
 def table_options(function: Any) -> Any:
-    """Add the options for reading text tables and other inputs."""
+    """Add the options for reading tables with features, and other inputs."""
+    drop = click.option(
+        "--drop",
+        multiple=True,
+        metavar="NAME|NUMBER,...",
+        help="Columns of a table that are left out; repeatable.",
+    )
+    return label_options(drop(function))
+
+
+def label_options(function: Any) -> Any:
+    """Add the options for reading tables with one value per row, and other inputs."""
     options = [
         click.option(
             "--format",
@@ -179,7 +190,8 @@ def table_options(function: Any) -> Any:
         click.option(
             "--id-column",
             metavar="NAME|NUMBER",
-            help="Column of a text table with row names.",
+            show_default="'id', where it holds words",
+            help="Column of a table with row names.",
         ),
     ]
     for option in options:

@@ -65,6 +65,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -104,6 +105,7 @@ def command(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        drop=drop,
         sparse="similarities" if gram else "",
     )
     found = compare(matrix, stages=Progress(), **settings)

@@ -41,6 +41,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     json: bool,
     **settings: Any,
 ) -> None:
@@ -67,6 +68,7 @@ def command(
         "delimiter": delimiter,
         "header": header,
         "id_column": id_column,
+        "drop": drop,
     }
     gram = registry.create("kernels", settings["kernel"]).base == "gram"
     sparse: Any = "similarities" if gram else ""
@@ -103,6 +105,8 @@ def _line(features: str, given: dict[str, Any], found: Diagnosis) -> str | None:
         flag = f"--{option.replace('_', '-')}"
         if option == "header":
             words.append(flag if value else "--no-header")
+        elif option == "drop":
+            words += [word for one in value for word in (flag, one)]
         elif value != _DEFAULTS.get(option):
             words += ["-k" if option == "k" else flag, str(value)]
     return shlex.join(words)

@@ -191,19 +191,20 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
 
 def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
-    from nnkgraph.cli.files import is_table, read_features, read_labels, read_values
+    from nnkgraph.cli.files import read_features, read_labels, read_values
+    from nnkgraph.cli.tables import Tables
 
     coords, labels, values = given["coords"], given["labels"], given["values"]
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
+    of_file = None if values in {"degree", "error"} else values
+    format_ = told.pop("format")
+    tables = Tables([coords, labels, of_file], drop=given["drop"], **told)
     if coords is not None:
-        others = any(one and is_table(one) for one in (labels, values))
-        # What is said about tables is meant for the tables among the files.
-        own = told if is_table(coords) or not others else dict.fromkeys(told)
-        found["coordinates"] = read_features(coords, **own, gaps=True)
-    about = {name: told[name] for name in told if name != "format"}
+        own = tables.others(coords, format_, beside=True)
+        found["coordinates"] = read_features(coords, format=format_, **own, gaps=True)
     if labels is not None:
-        found["labels"] = read_labels(labels, **about, minus_one=True)
-    if values is not None and values not in {"degree", "error"}:
-        found["values"] = read_values(values, **about)
+        found["labels"] = read_labels(labels, **tables.labels(labels), minus_one=True)
+    if of_file is not None:
+        found["values"] = read_values(of_file, **tables.labels(of_file))
     found |= {name: given[name] for name in ("axes", "view")}
     return {**found, "edges": given["edges"] or "alpha"}

@@ -41,6 +41,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     json: bool,
 ) -> None:
     """Derive GRAPH again from FEATURES by a slow independent path, and compare.
@@ -71,6 +72,7 @@ def command(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        drop=drop,
         sparse="similarities" if gram else "",
     )
     found = verify(
