@@ -170,3 +170,18 @@ def test_what_is_said_of_tables_goes_to_tables():
     assert (third["header"], third["id_column"], third["drop"]) == (None, None, ())
     alone = Tables(["z.npy"], **said).features("z.npy")
     assert alone["drop"] == ("a",)  # to be refused by name
+
+
+def test_names_that_no_node_has_are_said(run, folder):
+    assert run("build", "bare.csv", "-k", 9, "-o", "g.npz").code == 0
+    said = "ids.csv: g.npz has no names of nodes: rows are taken in order"
+    for call in ("propagate g.npz", "report g.npz", "plot g.npz --coords bare.csv"):
+        words = ["--drop", "c"] if "plot" in call else []
+        target = {"pr": "y.csv", "re": "g.html", "pl": "g.svg"}[call[:2]]
+        result = run(*call.split(), *words, "--labels", "ids.csv", "-o", target)
+        assert result.code == 0, result.err
+        assert said in result.err
+    assert run("embed", "g.npz", "-o", "e.csv").code == 0
+    result = run("plot", "g.npz", "--coords", "e.csv", "-o", "e.svg")
+    assert result.code == 0
+    assert "no names of nodes" not in result.err

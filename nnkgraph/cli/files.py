@@ -95,6 +95,18 @@ def read_graph(
         return formats.read_graph(spec, format=format, note=note)
 
 
+def say_order(graph: Graph, name: str, *beside: Labels | Features | None) -> None:
+    """Warn of names of rows that are of no use, because nodes have none."""
+    if graph.ids is not None:
+        return
+    numbers = tuple(map(str, range(graph.nodes)))
+    for one in beside:
+        if one is not None and one.ids not in {None, numbers}:
+            say.warning(
+                f"{one.name}: {name} has no names of nodes: rows are taken in order"
+            )
+
+
 @contextmanager
 def _remarks() -> Iterator[Callable[[str], None]]:
     """Collect remarks, and say them where nothing went wrong."""

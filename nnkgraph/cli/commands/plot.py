@@ -149,6 +149,7 @@ def command(
     table = {"delimiter": delimiter, "header": header, "id_column": id_column}
     read = _read(given, {"format": format, **table})
     graphs = [(name, read_graph(name)) for name in named]
+    _say_order(graphs, read)
     if what == "graph":
         figure = plot.draw(graphs, **read, title=title)
     elif what == "adjacency":
@@ -166,6 +167,15 @@ def command(
     nodes = graphs[0][1].nodes
     some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
     say.summary(f"{output}: {what} of {some} nodes drawn")
+
+
+def _say_order(graphs: list[tuple[str, Any]], read: dict[str, Any]) -> None:
+    """Warn where names of rows are of no use."""
+    from nnkgraph.cli.files import say_order
+
+    beside = [read[name] for name in ("coordinates", "labels", "values")]
+    for name, graph in graphs:
+        say_order(graph, name, *(one for one in beside if not isinstance(one, str)))
 
 
 def _check_options(what: str, given: dict[str, Any]) -> None:

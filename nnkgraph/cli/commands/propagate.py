@@ -93,7 +93,7 @@ def command(
       nnkgraph propagate graph.npz --labels some.npy --truth y.npy -o all.csv --json
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph, read_labels
+    from nnkgraph.cli.files import read_graph, read_labels, say_order
     from nnkgraph.cli.progress import Progress
     from nnkgraph.cli.tables import Tables
     from nnkgraph.errors import ParameterError
@@ -114,6 +114,7 @@ def command(
     tables = Tables([labels, truth], **reading)
     known = read_labels(labels, **meaning, **tables.labels(labels))
     real = read_labels(truth, **meaning, **tables.labels(truth)) if truth else None
+    say_order(nodes, graph, known, real)
     some, real = _prepared(nodes, graph, known, real, share, seed)
     found = propagate(nodes, some, laplacian=laplacian, name=graph, stages=Progress())
     checked = _checked(found, some, real)

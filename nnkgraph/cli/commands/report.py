@@ -61,7 +61,7 @@ def command(
       nnkgraph report graph.npz --coords umap.npy -o graph.html
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_features, read_graph, read_labels
+    from nnkgraph.cli.files import read_features, read_graph, read_labels, say_order
     from nnkgraph.cli.progress import Progress
     from nnkgraph.cli.tables import Tables
     from nnkgraph.memory import in_words
@@ -89,6 +89,7 @@ def command(
     if coords is not None:
         said = {"format": None, **tables.others(coords, beside=True)}
         found["coordinates"] = read_features(coords, **said, gaps=True)
+    say_order(nodes, graph, found.get("labels"), found.get("coordinates"))
     text = page(nodes, name=graph, **found, stages=Progress())
     content = text.encode("utf-8")
     formats.write_file(output, content)
