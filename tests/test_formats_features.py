@@ -427,6 +427,7 @@ def test_columns_are_left_out_beside_the_ids(tmp_path):
         ("a,a,b\n1,2,3\n", {"drop": ["a"]}, "no single column 'a' to drop"),
         ("a,b\n1,2\n", {"drop": ["a,b"]}, "every column is dropped"),
         ("n,a,b\nx,1,2\n", {"drop": ["n"], "id_column": "n"}, "leave out --id-column"),
+        ("id,a\nx,1\nx,2\n", {}, "'x' stands .* more than once.*--drop id"),
         ("n,a,b\nx,1,2\ny,3\n", {"drop": ["b"]}, "line 3 has 2 field.* where 3 are"),
         ("n,a,b\nx,1,2\ny,nan,3\n", {"drop": ["n"]}, "line 3, column 2 is NaN"),
         ("n,a,b\nx,1,2\ny,o,3\n", {"drop": ["n"]}, "line 3, column 2 is not a number"),

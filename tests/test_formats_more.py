@@ -224,6 +224,9 @@ def test_parquet_features_are_columns_of_numbers(tmp_path, monkeypatch):
     assert np.array_equal(left.x, X[:, [0, 2]])
     with pytest.raises(InputError, match=r"'bb' to drop .*; did you mean 'b'"):
         formats.read_features(path, drop=["bb"])
+    table(tmp_path / "w.parquet", b_id=[4, 7], a=[1, 2])
+    formats.read_features(tmp_path / "w.parquet", note=said.append)
+    assert "if 'b_id' is no feature, name the rows by it with --id-column" in said[-1]
     other = table(tmp_path / "z.parquet", who=["p", "q"], a=[1, 2])
     message = r"'who' \(string\) holds no numbers.*--id-column who, .*--drop who"
     with pytest.raises(InputError, match=message):

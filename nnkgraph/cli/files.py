@@ -95,13 +95,14 @@ def read_graph(
         return formats.read_graph(spec, format=format, note=note)
 
 
-def say_order(graph: Graph, name: str, *beside: Labels | Features | None) -> None:
-    """Warn of names of rows that are of no use, because nodes have none."""
-    if graph.ids is not None:
-        return
-    numbers = tuple(map(str, range(graph.nodes)))
+def say_order(
+    name: str, ids: tuple[str, ...] | None, *beside: Labels | Features | None
+) -> None:
+    """Warn of names of rows that are of no use, because the nodes have none."""
     for one in beside:
-        if one is not None and one.ids not in {None, numbers}:
+        if one is None or one.ids is None or ids is not None:
+            continue
+        if one.ids != tuple(map(str, range(len(one.ids)))):
             say.warning(
                 f"{one.name}: {name} has no names of nodes: rows are taken in order"
             )

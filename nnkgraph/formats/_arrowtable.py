@@ -14,7 +14,14 @@ from nnkgraph.formats._columns import as_array, likely_labels, pick_column
 from nnkgraph.formats._edgelines import TITLES, named_graph
 from nnkgraph.formats._facts import TITLE, Facts
 from nnkgraph.formats._memory import check_fits
-from nnkgraph.formats._roles import drop_words, find_roles, leave_out, some
+from nnkgraph.formats._roles import (
+    check_own,
+    drop_words,
+    find_roles,
+    key_hint,
+    leave_out,
+    some,
+)
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
@@ -38,9 +45,12 @@ def read_matrix(table: Table, item: str | None, options: TextOptions) -> Feature
     else:
         _refuse_others(table, kinds, named=roles.ids is not None)
         values = _numbers(table, columns, gaps=options.gaps)
-    found = Features.of(
-        values, ids=_ids(table, roles), name=table.name, gaps=options.gaps
-    )
+    hint = key_hint(table.columns, roles) if item is None else ""
+    if hint:
+        options.note(f"{table.name}: {hint}")
+    ids = _ids(table, roles)
+    check_own(ids or (), options, table.name)
+    found = Features.of(values, ids=ids, name=table.name, gaps=options.gaps)
     named = len(columns) == values.shape[1]
     return replace(found, columns=tuple(columns) if named else None)
 

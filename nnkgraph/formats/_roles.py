@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -124,6 +125,26 @@ def leave_out(names: Sequence[str] | None, columns: list[int], *, named: bool) -
     if others:
         return f"{by}, and leave others out with --drop {as_word(names, *others)}"
     return f"{by}, or leave it out with --drop {as_word(names, first)}"
+
+
+def key_hint(names: Sequence[str], roles: Roles) -> str:
+    """Return what to do with a feature that is called like a key, or nothing."""
+    keys = [at for at in roles.features(len(names)) if is_key_name(names[at])]
+    if not keys:
+        return ""
+    advice = leave_out(names, keys[:1], named=roles.ids is not None)
+    return f"if {show(names[keys[0]])!r} is no feature, {advice}"
+
+
+def check_own(ids: Sequence[str], options: TextOptions, name: str) -> None:
+    """Refuse names of rows that repeat and that nobody said were names."""
+    if options.id_column is None and len(set(ids)) < len(ids):
+        twice = next(one for one, count in Counter(ids).items() if count > 1)
+        raise InputError(
+            f"{name}: {show(twice)!r} stands in the column {OWN!r} more than once, so "
+            f"it cannot name the rows: leave it out with --drop {OWN}, or name them by "
+            "another with --id-column"
+        )
 
 
 def some(names: Sequence[str]) -> str:

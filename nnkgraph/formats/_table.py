@@ -13,8 +13,7 @@ from nnkgraph.formats._roles import (
     Roles,
     drop_words,
     find_roles,
-    is_key_name,
-    leave_out,
+    key_hint,
 )
 from nnkgraph.formats._source import show
 
@@ -99,6 +98,7 @@ def data_lines(
 ) -> Iterator[str]:
     """Yield the rows of numbers; what stands in the id column goes to `ids`."""
     delimiter, column = layout.delimiter, layout.roles.ids
+    kept = layout.roles.features(layout.count)
     blank = 0
     numbered = enumerate(itertools.islice(text, layout.skip, None), layout.skip + 1)
     for number, line in numbered:
@@ -111,7 +111,10 @@ def data_lines(
             )
         check_line(line, number, name)
         if layout.roles.dropped:
-            yield _without_dropped(line, number, layout, name, ids)
+            fields = _fields(line, number, layout, name)
+            if column is not None:
+                ids.append(fields[column])
+            yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
             continue
         if column is None:
             yield line
@@ -126,21 +129,15 @@ def data_lines(
         yield (delimiter or " ").join(parts)
 
 
-def _without_dropped(
-    line: str, number: int, layout: Layout, name: str, ids: list[str]
-) -> str:
+def _fields(line: str, number: int, layout: Layout, name: str) -> list[str]:
+    """Return the fields of a line, which are as many as the first line has."""
     fields = split_fields(line, layout.delimiter)
     if len(fields) != layout.count:
         raise InputError(
             f"{name}: line {number} has {len(fields)} field(s) where {layout.count} "
             "are expected"
         )
-    if layout.roles.ids is not None:
-        ids.append(fields[layout.roles.ids])
-    kept = (fields[at] for at in layout.roles.features(layout.count))
-    return (layout.delimiter or " ").join(
-        _quoted(one, layout.delimiter) for one in kept
-    )
+    return fields
 
 
 def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
@@ -231,8 +228,5 @@ def _is_word(field: str) -> bool:
 def _header_remark(names: list[str], name: str, line: int, roles: Roles) -> str:
     some = ", ".join(show(one) for one in names[:5]) + ", ..." * (len(names) > 5)
     remark = f"{name}: a header row was found in line {line}: {some}"
-    keys = [at for at in roles.features(len(names)) if is_key_name(names[at])]
-    if keys:
-        advice = leave_out(names, keys[:1], named=roles.ids is not None)
-        remark += f"; if {show(names[keys[0]])!r} is no feature, {advice}"
-    return remark
+    hint = key_hint(names, roles)
+    return f"{remark}; {hint}" if hint else remark

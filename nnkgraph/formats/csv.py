@@ -14,6 +14,7 @@ from nnkgraph.checks import row_blocks
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._format import Format
+from nnkgraph.formats._roles import check_own
 from nnkgraph.formats._table import Layout, data_lines, filled, find_layout
 from nnkgraph.formats._tablefaults import explain
 from nnkgraph.formats._text import open_text
@@ -62,6 +63,7 @@ class Csv(Format):
             _check_finite(values, layout, source.name)
         _check_names(values, layout, source.name)
         named = None if layout.roles.ids is None else ids
+        check_own(ids, options, source.name)
         found = Features.of(values, ids=named, name=source.name, gaps=options.gaps)
         return replace(found, columns=_names(layout))
 

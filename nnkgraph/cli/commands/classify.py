@@ -125,7 +125,7 @@ def command(
         -k 10:50:10 --sigma 0.1,0.5,1,5,10 --lc 0.1,0.5,1,5,10 --json
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_features, read_labels
+    from nnkgraph.cli.files import read_features, read_labels, say_order
     from nnkgraph.cli.progress import Progress
     from nnkgraph.cli.tables import Tables, label_columns
     from nnkgraph.errors import ParameterError
@@ -163,6 +163,7 @@ def command(
         read_labels(one, **tables.labels(one)) if one else None
         for one in (test_labels, split)
     )
+    say_order(train, x.ids, y, marks)
     stages = Progress()
     found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
     if output is not None:

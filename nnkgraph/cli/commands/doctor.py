@@ -148,6 +148,8 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
         facts = found.suggestion.facts
         lines.append(f"  {say.printable(line)}")
         lines += [f"  because {reason}" for reason in found.suggestion.reasons]
+        if found.figures["columns"].get("keys"):
+            lines.append("! this takes what looks like a key for a feature: see above")
         lines.append(
             f"  tried: {facts['edges']} edges, {facts['edges_per_node']:.2f} per node, "
             f"components: {facts['components']}, isolated: {facts['isolated']}"

@@ -175,7 +175,7 @@ def _say_order(graphs: list[tuple[str, Any]], read: dict[str, Any]) -> None:
 
     beside = [read[name] for name in ("coordinates", "labels", "values")]
     for name, graph in graphs:
-        say_order(graph, name, *(one for one in beside if not isinstance(one, str)))
+        say_order(name, graph.ids, *(one for one in beside if not isinstance(one, str)))
 
 
 def _check_options(what: str, given: dict[str, Any]) -> None:

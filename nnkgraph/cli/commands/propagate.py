@@ -114,7 +114,7 @@ def command(
     tables = Tables([labels, truth], **reading)
     known = read_labels(labels, **meaning, **tables.labels(labels))
     real = read_labels(truth, **meaning, **tables.labels(truth)) if truth else None
-    say_order(nodes, graph, known, real)
+    say_order(graph, nodes.ids, known, real)
     some, real = _prepared(nodes, graph, known, real, share, seed)
     found = propagate(nodes, some, laplacian=laplacian, name=graph, stages=Progress())
     checked = _checked(found, some, real)

@@ -89,7 +89,7 @@ def command(
     if coords is not None:
         said = {"format": None, **tables.others(coords, beside=True)}
         found["coordinates"] = read_features(coords, **said, gaps=True)
-    say_order(nodes, graph, found.get("labels"), found.get("coordinates"))
+    say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
     text = page(nodes, name=graph, **found, stages=Progress())
     content = text.encode("utf-8")
     formats.write_file(output, content)
