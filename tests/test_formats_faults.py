@@ -268,6 +268,8 @@ def test_a25_a_column_of_ids_is_suspected(tmp_path):
     refused_text(tmp_path, "n,a,b\nx,u,2\ny,v,4\n", message, **known)
     message = "--id-column n, and leave others out with --drop 'a b,c'"
     refused_text(tmp_path, "n,1st,a b,c\nx,1,u,v\ny,2,w,z\n", message)
+    message = "--drop x; if line 1 holds no names, say --no-header and numbers"
+    refused_text(tmp_path, "x,1,2\ny,3,4\n", message)
     message = "line 3, column 2 .*: 'o'; correct it, or .* with --drop a"
     refused_text(tmp_path, "n,a\n1,2\n3,o\n", message)
     refused_text(tmp_path, "n,a\nx,1\n", "no single column 'q'", id_column="q")

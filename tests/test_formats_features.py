@@ -456,6 +456,7 @@ def test_a_file_beside_others_may_lack_the_columns_that_they_have(tmp_path):
     options = {"id_column": "who", "drop": ["note"], "dropped_before": True}
     cases = {
         "id,a\np,1\nq,2\n": (("p", "q"), 0),
+        "id,a\n17,1\n4,2\n": (("17", "4"), 0),
         "who,a\np,1\nq,2\n": (("p", "q"), 1),
         "1\n2\n": (None, 0),
         "who,a,note\np,1,x\nq,2,y\n": (("p", "q"), 1),

@@ -65,7 +65,11 @@ def find_roles(
         options.absent()
     named = ids is not None
     if not named:
-        ids = _own(names, dropped | {asked}, can_name)
+        own = _own(names, dropped | {asked})
+        told = (
+            options.id_column is not None
+        )  # Rows have names, so take those there are.
+        ids = own if own is not None and (told or can_name(own)) else None
         _remark(ids, options, name)
     if ids in dropped:
         raise ParameterError(
@@ -174,15 +178,12 @@ def _dropped(
     return frozenset(found)
 
 
-def _own(
-    names: Sequence[str] | None,
-    taken: frozenset[int | None],
-    can_name: Callable[[int], bool],
-) -> int | None:
+def _own(names: Sequence[str] | None, taken: frozenset[int | None]) -> int | None:
+    """Return the only column called id, unless there is no other or it is taken."""
     called = [at for at, one in enumerate(names or ()) if one.strip().lower() == OWN]
     if len(called) != 1 or called[0] in taken or len(names or ()) < 2:
         return None
-    return called[0] if can_name(called[0]) else None
+    return called[0]
 
 
 def _remark(ids: int | None, options: TextOptions, name: str) -> None:

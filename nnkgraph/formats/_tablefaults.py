@@ -68,7 +68,10 @@ def _left_out(column: int, first: list[str], layout: Layout) -> str:
         word = as_word(layout.names, column)
         return f"; correct it, or leave the column out with --drop {word}"
     texts.sort(key=lambda at: at != column)
-    return f"; {leave_out(layout.names, texts, named=layout.roles.ids is not None)}"
+    advice = leave_out(layout.names, texts, named=layout.roles.ids is not None)
+    if any(map(NUMBER.fullmatch, layout.names or ())):
+        advice += f"; if line {layout.skip} holds no names, say --no-header and numbers"
+    return f"; {advice}"
 
 
 def _other_delimiter(line: str, delimiter: str | None) -> str:
