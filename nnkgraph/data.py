@@ -70,6 +70,9 @@ class Features:
     warnings: tuple[str, ...] = ()
     """What was lost when they were converted."""
 
+    columns: tuple[str, ...] | None = None
+    """Names of the columns, where a table has them."""
+
     @classmethod
     def of(
         cls,
@@ -89,8 +92,7 @@ class Features:
         Parameters
         ----------
         gaps : bool
-            Whether NaN may stand for values that are not there. Only what is drawn
-            may have such.
+            Whether NaN may stand for values that are not there: only for pictures.
 
         Raises
         ------

@@ -101,8 +101,11 @@ class Labels:
         """
         if self.ids is None or ids is None:
             if len(self.codes) != n:
+                one_more = len(self.codes) == n + 1
+                hint = "; say --header where the first line of a table holds names"
                 raise InputError(
                     f"{self.name}: {len(self.codes)} labels, but {of} has {n} rows"
+                    + hint * one_more
                 )
             return self
         place = {one: at for at, one in enumerate(ids)}

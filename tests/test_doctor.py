@@ -1,6 +1,7 @@
 """Diagnoses: what data is like, and a line that works."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -186,6 +187,69 @@ def test_scales_are_advised_only_where_they_are_no_principal_components():
     assert column_facts(components)["principal"]
     assert "scale" not in diagnose(components).suggestion.settings
     assert not column_facts(np.load(ROLL))["scale_apart"]
+
+
+def test_scales_of_a_small_table_are_advised_where_many_columns_are_wide_too():
+    x = rng().normal(size=(300, 5)) * [900, 1, 400, 700, 2]
+    facts = column_facts(x)
+    assert (facts["scale_apart"], facts["narrow"]) == (True, [1, 4])
+    assert diagnose(x, k=9).suggestion.settings["scale"] == "standard"
+    pixels = rng().normal(size=(300, 60)) * np.repeat([900, 1], 30)
+    assert not column_facts(pixels)["scale_apart"]
+
+
+def test_columns_and_hubs_have_their_names(run, tmp_path):
+    x = wide_column()
+    rows = [f"n{at},{','.join(map(str, row))}" for at, row in enumerate(x)]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["who,a,income,b,c,d", *rows]))
+    call = ("doctor", path, "--id-column", "who", "-k", 9)
+    found = json.loads(run(*call, "--json").out)
+    assert found["columns"]["largest_name"] == "income"
+    assert found["columns"]["names"][found["columns"]["narrow"][0]] in "abcd"
+    hub = found["hubs"]
+    assert hub["largest_id"] == f"n{hub['largest_row']}"
+    text = run(*call).out
+    assert "the widest column, 'income', is" in text
+    assert re.search(r"\n! 4 of 5 .*hardly count \('\w', .*--scale standard", text)
+    assert f"'{hub['largest_id']}' (row {hub['largest_row']}) most often" in text
+    assert re.search(r"\n  nnkgraph build .* --scale standard --id-column who", text)
+
+
+def test_columns_that_look_like_keys_are_said(run, tmp_path):
+    n = 50
+    mixed = rng().permutation(n)
+    columns = {
+        "nr": range(1, n + 1),
+        "day": np.cumsum(rng().integers(1, 9, n)),
+        "rank": mixed,
+        "cust_id": 7 * mixed,
+        "shopId": mixed % 3,
+        "paid": mixed % 7,
+        "grid": 7 * mixed,
+        "half": np.arange(n) / 2,
+    }
+    x = np.column_stack(list(columns.values()))
+    path = tmp_path / "x.csv"
+    rows = [",".join(map(str, row)) for row in x.tolist()]
+    path.write_text("\n".join([",".join(columns), *rows]))
+    result = run("doctor", path, "-k", 9, "--json")
+    keys = json.loads(result.out)["columns"]["keys"]
+    assert {key["name"]: key["why"].split()[0] for key in keys} == {
+        "nr": "counts",
+        "day": "grows",
+        "rank": "is",
+        "cust_id": "is",
+        "shopId": "has",
+    }
+    text = run("doctor", path, "-k", 9).out
+    assert "\n! column 'nr' counts the rows" in text
+    assert "--id-column nr, or leave it out with --drop nr, and look again" in text
+    assert "\n! this takes what looks like a key for a feature" in text
+    dropped = ("--drop", "nr,day,rank,shopId", "--id-column", "cust_id")
+    assert "looks like a key" not in run("doctor", path, "-k", 9, *dropped).out
+    bare = diagnose(x, k=9).figures["columns"]
+    assert [key["column"] for key in bare["keys"]] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

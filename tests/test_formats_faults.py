@@ -264,8 +264,14 @@ def test_a24_what_is_no_utf8_text_is_refused(tmp_path, data, match):
 def test_a25_a_column_of_ids_is_suspected(tmp_path):
     refused_text(tmp_path, "n,a,b\nx,1,2\ny,3,4\n", "line 2, column 1 .*--id-column n")
     known = {"id_column": "n"}
-    message = "column 2 is not a number: 'u'; remove the column 'a'"
+    message = "column 2 is not a number: 'u'; leave it out with --drop a"
     refused_text(tmp_path, "n,a,b\nx,u,2\ny,v,4\n", message, **known)
+    message = "--id-column n, and leave others out with --drop 'a b,c'"
+    refused_text(tmp_path, "n,1st,a b,c\nx,1,u,v\ny,2,w,z\n", message)
+    message = "--drop x; if line 1 holds no names, say --no-header and numbers"
+    refused_text(tmp_path, "x,1,2\ny,3,4\n", message)
+    message = "line 3, column 2 .*: 'o'; correct it, or .* with --drop a"
+    refused_text(tmp_path, "n,a\n1,2\n3,o\n", message)
     refused_text(tmp_path, "n,a\nx,1\n", "no single column 'q'", id_column="q")
     refused_text(tmp_path, "n,a\nx,1\n", "no single column '7'", id_column="7")
     refused_text(tmp_path, "n,a\nx,1\nx,2\n", "'x' stands in more", id_column="n")

@@ -391,3 +391,79 @@ def test_candidates_may_be_a_bare_array_of_whole_numbers(tmp_path):
     np.savez(tmp_path / "knn.npz", other=np.zeros((2, 2), int))
     with pytest.raises(InputError, match="no array 'neighbors'"):
         formats.read_candidates(tmp_path / "knn.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "drop"),
+    [
+        ("x.csv", "u,a,v,b\nx,1,p,2\ny,3,q,4\n", ["u,v"]),
+        ("x.csv", "u,a,v,b\nx,1,p,2\ny,3,q,4\n", ["u", "2"]),
+        ("x.csv", "x,1,p,2\ny,3,q,4\n", ["0, 2"]),
+        ("x.csv", '"u,v",a,b\n"x,y",1,2\n"",3,4\n', ["u,v"]),
+        ("x.txt", "a  u b\n1 x  2\n3  y 4\n", ["u"]),
+        ("x.csv", "2024,a,b\n9,1,2\n9,3,4\n", ["2024"]),
+        ("x.csv", "id,a,b\nx,1,2\nx,3,4\n", ["id"]),
+    ],
+)
+def test_columns_are_left_out(tmp_path, name, text, drop):
+    found = formats.read_features(write(tmp_path / name, text), drop=drop)
+    assert np.array_equal(found.x, [[1, 2], [3, 4]])
+    assert found.ids is None
+    assert found.columns == (None if text[0] == "x" else ("a", "b"))
+
+
+def test_columns_are_left_out_beside_the_ids(tmp_path):
+    path = write(tmp_path / "x.csv", 'a,u,n,b\n1,"x,",p,2\n3,y,"q,r",4\n')
+    found = formats.read_features(path, drop=["u"], id_column="n")
+    assert found.ids == ("p", "q,r")
+    assert np.array_equal(found.x, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "match"),
+    [
+        ("spend,b\n1,2\n", {"drop": ["spned"]}, "'spned' to drop .*mean 'spend'"),
+        ("1,2\n3,4\n", {"drop": ["7"]}, "no single column '7' to drop"),
+        ("a,a,b\n1,2,3\n", {"drop": ["a"]}, "no single column 'a' to drop"),
+        ("a,b\n1,2\n", {"drop": ["a,b"]}, "every column is dropped"),
+        ("n,a,b\nx,1,2\n", {"drop": ["n"], "id_column": "n"}, "leave out --id-column"),
+        ("id,a\nx,1\nx,2\n", {}, "'x' stands .* more than once.*--drop id"),
+        ("n,a,b\nx,1,2\ny,3\n", {"drop": ["b"]}, "line 3 has 2 field.* where 3 are"),
+        ("n,a,b\nx,1,2\ny,nan,3\n", {"drop": ["n"]}, "line 3, column 2 is NaN"),
+        ("n,a,b\nx,1,2\ny,o,3\n", {"drop": ["n"]}, "line 3, column 2 is not a number"),
+    ],
+)
+def test_columns_that_cannot_be_left_out_are_refused(tmp_path, text, options, match):
+    with pytest.raises((InputError, ParameterError), match=match):
+        formats.read_features(write(tmp_path / "x.csv", text), **options)
+
+
+def test_a_column_called_id_names_rows_only_where_it_can_be_no_feature(tmp_path):
+    said = []
+    path = write(tmp_path / "x.csv", "id,a\np,1\nq,2\n")
+    assert formats.read_features(path, note=said.append).ids == ("p", "q")
+    assert said[-1] == f"{path}: the column 'id' names the rows"
+    path = write(tmp_path / "y.csv", "a,cust_id\n1,17\n2,4\n")
+    found = formats.read_features(path, note=said.append)
+    assert (found.ids, found.x.shape) == (None, (2, 2))
+    assert "--id-column cust_id, or leave it out with --drop cust_id" in said[-1]
+    path = write(tmp_path / "z.csv", "id,e1,e2\n17,1,2\n4,3,4\n")
+    assert formats.read_features(path).x.shape == (2, 3)
+    assert formats.read_features(path, beside=True).ids == ("17", "4")
+
+
+def test_a_file_beside_others_may_lack_the_columns_that_they_have(tmp_path):
+    options = {"id_column": "who", "drop": ["note"], "dropped_before": True}
+    cases = {
+        "id,a\np,1\nq,2\n": (("p", "q"), 0),
+        "id,a\n17,1\n4,2\n": (("17", "4"), 0),
+        "who,a\np,1\nq,2\n": (("p", "q"), 1),
+        "1\n2\n": (None, 0),
+        "who,a,note\np,1,x\nq,2,y\n": (("p", "q"), 1),
+    }
+    for text, (ids, found) in cases.items():
+        absent = iter([None])
+        path = write(tmp_path / "x.csv", text)
+        read = formats.read_features(path, absent=absent.__next__, **options)
+        assert (read.ids, read.x.tolist()) == (ids, [[1.0], [2.0]])
+        assert len(list(absent)) == found

@@ -216,8 +216,21 @@ def test_parquet_features_are_columns_of_numbers(tmp_path, monkeypatch):
     assert features.ids == ("p", "q", "ü", "")
     assert formats.read_features(path, id_column="0").ids == features.ids
     assert np.array_equal(formats.read_features(f"{path}::b").x, X[:, 1:2])
-    with pytest.raises(InputError, match=r"'id' \(string\) holds no numbers.*--id-col"):
-        formats.read_features(path)
+    said = []
+    assert formats.read_features(path, note=said.append).ids == features.ids
+    assert said == [f"{path}: the column 'id' names the rows"]
+    left = formats.read_features(path, drop=["id,b"])
+    assert (left.ids, left.columns) == (None, ("a", "c"))
+    assert np.array_equal(left.x, X[:, [0, 2]])
+    with pytest.raises(InputError, match=r"'bb' to drop .*; did you mean 'b'"):
+        formats.read_features(path, drop=["bb"])
+    table(tmp_path / "w.parquet", b_id=[4, 7], a=[1, 2])
+    formats.read_features(tmp_path / "w.parquet", note=said.append)
+    assert "if 'b_id' is no feature, name the rows by it with --id-column" in said[-1]
+    other = table(tmp_path / "z.parquet", who=["p", "q"], a=[1, 2])
+    message = r"'who' \(string\) holds no numbers.*--id-column who, .*--drop who"
+    with pytest.raises(InputError, match=message):
+        formats.read_features(other)
     with pytest.raises(InputError, match="no column 'z'; there are id, a, b, c"):
         formats.read_features(f"{path}::z")
     with pytest.raises(ParameterError, match="text tables only"):

@@ -135,7 +135,36 @@ def test_a_label_in_the_first_line_is_no_header(tmp_path, text):
 
 
 def test_ids_that_are_not_used_are_remarked_on(tmp_path):
-    (tmp_path / "y.csv").write_text("id,kind\nb,1\na,2\n")
+    (tmp_path / "y.csv").write_text("who,kind\nb,1\na,2\n")
     said = []
     read_labels(f"{tmp_path / 'y.csv'}::kind", note=said.append)
-    assert "--id-column id would match them" in said[-1]
+    assert "--id-column who would match them" in said[-1]
+
+
+def test_a_column_called_id_matches_rows_unless_it_is_wanted_or_repeats(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("id,kind\nb,u\na,v\n")
+    assert read_labels(path).ids == ("b", "a")
+    assert read_labels(path).classes == ("u", "v")
+    assert read_labels(f"{path}::id").ids is None
+    path.write_text("id,kind\n2,u\n2,v\n")
+    assert read_labels(f"{path}::kind").ids is None
+
+
+def test_the_example_of_a_column_is_one_that_could_hold_labels(tmp_path):
+    path = tmp_path / "y.csv"
+    rows = [f"c{at},{at / 7},{'uvw'[at % 3]},{at % 2}" for at in range(12)]
+    path.write_text("\n".join(["who,size,kind,flag", *rows]))
+    message = "as FILE::kind; there are who, size, kind, flag"
+    with pytest.raises(InputError, match=message):
+        read_labels(path)
+    with pytest.raises(InputError, match=r"'knid'; .*did you mean 'kind'"):
+        read_labels(f"{path}::knid")
+    path.write_text("who,kind\na,u\nb,v\nc,u\nd,v\n")
+    with pytest.raises(InputError, match="FILE::1, or as FILE::kind where the first"):
+        read_labels(path)
+
+
+def test_one_label_too_many_may_be_a_header():
+    with pytest.raises(InputError, match="3 labels, but x has 2 rows; say --header"):
+        Labels.of(["kind", "a", "b"]).for_rows(2, None, "x")

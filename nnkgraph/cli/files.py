@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats
 from nnkgraph.cli import mapped, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nnkgraph.data import Features, Graph
     from nnkgraph.formats._format import Sparse
     from nnkgraph.labels import Labels
-
-
-_TEXT = (".csv", ".tsv", ".txt", ".gz")
-
-
-def is_table(spec: str) -> bool:
-    """Return whether a file is a table of text, by its name."""
-    return formats.split_item(spec)[0].lower().endswith(_TEXT)
 
 
 def split_format(
@@ -53,76 +46,43 @@ def read_features(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...] = (),
     sparse: Sparse = "",
     gaps: bool = False,
+    **standing: Any,
 ) -> Features:
-    """Read features with the options of the command line."""
-    remarks: list[str] = []
+    """Read features with the options of the command line.
+
+    `standing` is what ``Tables`` says of a file that is read with others.
+    """
     mapped.guard()
-    features = formats.read_features(
-        spec,
-        format=format,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        sparse=sparse,
-        gaps=gaps,
-        note=remarks.append,
-    )
-    mapped.remember(features)
-    for remark in remarks:
-        say.summary(remark)
+    with _remarks() as note:
+        features = formats.read_features(
+            spec,
+            format=format,
+            delimiter=delimiter,
+            header=header,
+            id_column=id_column,
+            drop=drop,
+            sparse=sparse,
+            gaps=gaps,
+            note=note,
+            **standing,
+        )
+        mapped.remember(features)
     return features
 
 
-def read_labels(
-    spec: str,
-    *,
-    format: str | None = None,  # noqa: A002 - the option's name
-    delimiter: str | None = None,
-    header: bool | None = None,
-    id_column: str | None = None,
-    missing: str | None = None,
-    minus_one: bool = False,
-) -> Labels:
+def read_labels(spec: str, **said: Any) -> Labels:
     """Read labels with the options of the command line."""
-    remarks: list[str] = []
-    labels = formats.read_labels(
-        spec,
-        format=format,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        missing=missing,
-        minus_one=minus_one,
-        note=remarks.append,
-    )
-    for remark in remarks:
-        say.summary(remark)
-    return labels
+    with _remarks() as note:
+        return formats.read_labels(spec, note=note, **said)
 
 
-def read_values(
-    spec: str,
-    *,
-    format: str | None = None,  # noqa: A002 - the option's name
-    delimiter: str | None = None,
-    header: bool | None = None,
-    id_column: str | None = None,
-) -> Features:
+def read_values(spec: str, **said: Any) -> Features:
     """Read one number per row with the options of the command line."""
-    remarks: list[str] = []
-    values = formats.read_values(
-        spec,
-        format=format,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        note=remarks.append,
-    )
-    for remark in remarks:
-        say.summary(remark)
-    return values
+    with _remarks() as note:
+        return formats.read_values(spec, note=note, **said)
 
 
 def read_graph(
@@ -131,8 +91,27 @@ def read_graph(
     format: str | None = None,  # noqa: A002 - the option's name
 ) -> Graph:
     """Read a graph."""
+    with _remarks() as note:
+        return formats.read_graph(spec, format=format, note=note)
+
+
+def say_order(
+    name: str, ids: tuple[str, ...] | None, *beside: Labels | Features | None
+) -> None:
+    """Warn of names of rows that are of no use, because the nodes have none."""
+    for one in beside:
+        if one is None or one.ids is None or ids is not None:
+            continue
+        if one.ids != tuple(map(str, range(len(one.ids)))):
+            say.warning(
+                f"{one.name}: {name} has no names of nodes: rows are taken in order"
+            )
+
+
+@contextmanager
+def _remarks() -> Iterator[Callable[[str], None]]:
+    """Collect remarks, and say them where nothing went wrong."""
     remarks: list[str] = []
-    graph = formats.read_graph(spec, format=format, note=remarks.append)
+    yield remarks.append
     for remark in remarks:
         say.summary(remark)
-    return graph

@@ -62,6 +62,7 @@ def build_all(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     shard: Shard | None,
     **settings: Any,
 ) -> None:
@@ -82,6 +83,7 @@ def build_all(
         "delimiter": delimiter,
         "header": header,
         "id_column": id_column,
+        "drop": drop,
         "sparse": "similarities" if kernel.base == "gram" else "rows",
     }
     for files in names_of(features, goal.path, report, resume):

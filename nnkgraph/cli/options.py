@@ -176,29 +176,39 @@ config_opt = click.option(
 )
 
 
+_format_opt = click.option(
+    "--format",
+    metavar="NAME",
+    help="Format of '-' or of a file whose name does not say; IN,OUT for both.",
+)
+_delimiter_opt = click.option("--delimiter", help="Between the fields of a text table.")
+_header_opt = click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether a text table has a header row.  [default: look]",
+)
+_drop_opt = click.option(
+    "--drop",
+    multiple=True,
+    metavar="NAME|NUMBER,...",
+    help="Columns of a table that are left out; repeatable.",
+)
+_id_column_opt = click.option(
+    "--id-column",
+    metavar="NAME|NUMBER",
+    show_default="'id', where it holds words",
+    help="Column of a table with row names.",
+)
+
+
 def table_options(function: Any) -> Any:
-    """Add the options for reading text tables and other inputs."""
-    options = [
-        click.option(
-            "--format",
-            metavar="NAME",
-            help="Format of '-' or of a file whose name does not say; IN,OUT for both.",
-        ),
-        click.option("--delimiter", help="Between the fields of a text table."),
-        click.option(
-            "--header/--no-header",
-            default=None,
-            help="Whether a text table has a header row.  [default: look]",
-        ),
-        click.option(
-            "--id-column",
-            metavar="NAME|NUMBER",
-            help="Column of a text table with row names.",
-        ),
-    ]
-    for option in options:
-        function = option(function)
-    return function
+    """Add the options for reading tables with features, and other inputs."""
+    return _id_column_opt(_drop_opt(_header_opt(_delimiter_opt(_format_opt(function)))))
+
+
+def label_options(function: Any) -> Any:
+    """Add the options for reading tables with one value per row, and other inputs."""
+    return _id_column_opt(_header_opt(_delimiter_opt(_format_opt(function))))
 
 
 def talk_options(function: Any) -> Any:

@@ -9,27 +9,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from nnkgraph.errors import ParameterError
 from nnkgraph.formats import _sidecar
 from nnkgraph.formats._checks import check_file, check_ids, check_output
 from nnkgraph.formats._choose import choose, reader, split_item, suffixes
-from nnkgraph.formats._format import Extras, Target, TextOptions, ignore
+from nnkgraph.formats._format import Extras, Target, ignore
 from nnkgraph.formats._output import Outputs, is_stream
+from nnkgraph.formats._reading import read_features, read_labels, read_values
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
     from nnkgraph.data import (
         Answers,
         Candidates,
-        Features,
         FloatArray,
         Graph,
         IndexArray,
     )
-    from nnkgraph.labels import Labels
+    from nnkgraph.formats._format import Note
 
     AnyPath = str | os.PathLike[str]
-    from nnkgraph.formats._format import Note, Sparse
 
 __all__ = [
     "check_file",
@@ -51,57 +49,6 @@ __all__ = [
 ]
 
 
-def read_features(
-    spec: AnyPath,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-    header: bool | None = None,
-    id_column: str | None = None,
-    delimiter: str | None = None,
-    sparse: Sparse = "",
-    gaps: bool = False,
-    note: Note = ignore,
-) -> Features:
-    """Read a feature matrix from ``FILE`` or ``FILE::ITEM``.
-
-    Parameters
-    ----------
-    spec
-        A path, ``FILE::ITEM``, or ``-`` for standard input, which needs `format`.
-    format
-        A format name or a suffix; by default the file name decides.
-    header
-        Whether the first row of a text table holds names; by default, found out.
-    id_column
-        The column of a text table with the row ids: its name, or its number from 0.
-    delimiter
-        What stands between the fields of a text table; by default, by suffix.
-    sparse
-        What a sparse matrix is taken for: "similarities", for kernel precomputed, or
-        "rows" of features that stay sparse; by default features that become dense.
-    gaps
-        Whether NaN may stand for values that are not there, as in coordinates.
-    note
-        Called with remarks for the user, one line each.
-
-    Raises
-    ------
-    InputError
-        Where the file cannot be read or its values cannot be used.
-    ParameterError
-        For an unknown suffix or format.
-    """
-    plugin, source = reader("read_features", os.fspath(spec), format)
-    options = TextOptions(header, id_column, delimiter, sparse, gaps, note)
-    told = (header, delimiter, None if plugin.has_columns else id_column)
-    if plugin.binary and told != (None, None, None):
-        raise ParameterError(
-            f"{source.name}: a header, an id column and a delimiter can be named for "
-            "text tables only"
-        )
-    return plugin.read_features(source, options)
-
-
 def read_graph(
     path: AnyPath,
     *,
@@ -118,52 +65,6 @@ def read_graph(
     plugin, source = reader("read_graph", os.fspath(path), format)
     extras = _sidecar.read(source, note) if plugin.beside else Extras()
     return plugin.read_graph(source, extras, note)
-
-
-def read_labels(
-    spec: AnyPath,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-    header: bool | None = None,
-    id_column: str | None = None,
-    delimiter: str | None = None,
-    missing: str | None = None,
-    minus_one: bool = False,
-    note: Note = ignore,
-) -> Labels:
-    """Read one class per row from ``FILE`` or ``FILE::ITEM``.
-
-    An item is an array, a dataset or, in a text table, a column: its name, or its
-    number from 0. See ``Labels.of`` for `missing` and `minus_one`.
-    """
-    from nnkgraph.formats._columns import read_column
-    from nnkgraph.labels import Labels
-
-    options = TextOptions(header, id_column, delimiter, note=note)
-    values, ids, name = read_column(os.fspath(spec), format, options)
-    labels = Labels.of(values, ids=ids, name=name, missing=missing, minus_one=minus_one)
-    if labels.minus_one:
-        note(f"{name}: -1 is taken for no label")
-    return labels
-
-
-def read_values(
-    spec: AnyPath,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-    header: bool | None = None,
-    id_column: str | None = None,
-    delimiter: str | None = None,
-    note: Note = ignore,
-) -> Features:
-    """Read one number per row from ``FILE`` or ``FILE::ITEM``, as a single column.
-
-    Items are as for `read_labels`. NaN and empty fields stand for no value.
-    """
-    from nnkgraph.formats._columns import as_values, read_column
-
-    options = TextOptions(header, id_column, delimiter, note=note)
-    return as_values(*read_column(os.fspath(spec), format, options))
 
 
 def read_candidates(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,12 +10,19 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrow import as_texts, numbers
-from nnkgraph.formats._columns import as_array, pick_column
+from nnkgraph.formats._columns import as_array, likely_labels, pick_column
 from nnkgraph.formats._edgelines import TITLES, named_graph
 from nnkgraph.formats._facts import TITLE, Facts
 from nnkgraph.formats._memory import check_fits
+from nnkgraph.formats._roles import (
+    check_own,
+    drop_words,
+    find_roles,
+    key_hint,
+    leave_out,
+    some,
+)
 from nnkgraph.formats._source import show
-from nnkgraph.formats._table import find_id_column
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,36 +30,50 @@ if TYPE_CHECKING:
     from nnkgraph.data import Graph
     from nnkgraph.formats._arrow import Table
     from nnkgraph.formats._format import Extras, TextOptions
+    from nnkgraph.formats._roles import Roles
 
 
 def read_matrix(table: Table, item: str | None, options: TextOptions) -> Features:
     """Read the columns of numbers, or the column that is named."""
-    ids = _id_column(table, options)
-    columns = [one for one in table.columns if one != ids]
+    roles = _roles(table, options)
+    columns = [table.columns[at] for at in roles.features(len(table.columns))]
     if item is not None:
         columns = [_named(table, item)]
     kinds = {one: table.kind(one) for one in columns}
     if item is not None and kinds[columns[0]] == "list":
         values = _lists(table, columns[0], gaps=options.gaps)
     else:
-        _refuse_others(table, kinds)
+        _refuse_others(table, kinds, named=roles.ids is not None)
         values = _numbers(table, columns, gaps=options.gaps)
-    names = None if ids is None else table.texts(ids)
-    return Features.of(values, ids=names, name=table.name, gaps=options.gaps)
+    hint = key_hint(table.columns, roles) if item is None else ""
+    if hint:
+        options.note(f"{table.name}: {hint}")
+    ids = _ids(table, roles)
+    check_own(ids or (), options, table.name)
+    found = Features.of(values, ids=ids, name=table.name, gaps=options.gaps)
+    named = len(columns) == values.shape[1]
+    return replace(found, columns=tuple(columns) if named else None)
 
 
 def read_values(
     table: Table, item: str | None, options: TextOptions
 ) -> tuple[NDArray[Any], list[str] | None]:
     """Read one column of numbers or text, and the ids beside it."""
-    ids = _id_column(table, options)
+    asked = None if item is None else table.columns.index(_named(table, item))
+    roles = _roles(table, options, asked)
     if item is None:
         usable = [one for one in table.columns if table.kind(one) in {"number", "text"}]
-        item = pick_column([u for u in usable if u != ids], table.name, "column")
+        rest = [one for one in usable if table.columns.index(one) != roles.ids]
+        item = pick_column(
+            rest,
+            table.name,
+            "column",
+            lambda: likely_labels(rest, lambda one: table.texts(one, missing="")),
+        )
         if len(usable) > 1:
             options.note(f"{table.name}: labels are in {show(item)!r}")
     column = _named(table, item)
-    names = None if ids is None else table.texts(ids)
+    names = _ids(table, roles)
     if table.kind(column) == "text":
         return as_array(table.texts(column, missing=""), table.name), names
     if table.kind(column) != "number":
@@ -103,7 +125,7 @@ def _edge_columns(table: Table) -> list[str]:
     if pair is None:
         raise InputError(
             f"{table.name}: an edge list has columns source and target; these are "
-            f"{_some(table.columns)}"
+            f"{some(table.columns)}"
         )
     columns = [known[one] for one in pair]
     for one in columns:
@@ -120,16 +142,23 @@ def _edge_columns(table: Table) -> list[str]:
     return columns
 
 
-def _id_column(table: Table, options: TextOptions) -> str | None:
-    """Return the column that names the rows: as told, or as pandas has marked it."""
-    columns = table.columns
-    if options.id_column is None:
-        found = table.index_column()
-        if found is not None:
-            options.note(f"{table.name}: the index of pandas names the rows")
-        return found
-    at = find_id_column(columns, len(columns), options.id_column, table.name)
-    return None if at is None else columns[at]
+def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Roles:
+    """Return which columns are no features: as told, or as pandas has marked it."""
+    index = table.index_column()
+    marked = index is not None and index not in drop_words(options, table.columns)
+    if options.id_column is None and marked:
+        options.note(f"{table.name}: the index of pandas names the rows")
+        options = replace(options, id_column=index)
+
+    def can_name(at: int) -> bool:
+        return options.beside or table.kind(table.columns[at]) == "text"
+
+    count = len(table.columns)
+    return find_roles(table.columns, count, options, table.name, can_name, asked)
+
+
+def _ids(table: Table, roles: Roles) -> list[str] | None:
+    return None if roles.ids is None else table.texts(table.columns[roles.ids])
 
 
 def _named(table: Table, item: str) -> str:
@@ -139,21 +168,23 @@ def _named(table: Table, item: str) -> str:
         return table.columns[int(item)]
     raise InputError(
         f"{table.name}: there is no column {show(item)!r}; there are "
-        f"{_some(table.columns)}"
+        f"{some(table.columns)}"
     )
 
 
-def _refuse_others(table: Table, kinds: dict[str, str]) -> None:
+def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
     odd = [one for one, kind in kinds.items() if kind != "number"]
     if not odd:
         return
     lists = [one for one in odd if kinds[one] == "list"]
+    places = [table.columns.index(one) for one in odd]
     if lists:
         hint = f"name a column of lists as FILE::{show(lists[0])}"
     elif kinds[odd[0]] == "text":
-        hint = "name the rows by it with --id-column, or leave it out"
+        hint = leave_out(table.columns, places, named=named)
     else:
-        hint = "convert it to numbers, or leave it out"
+        advice = leave_out(table.columns, places[:1], named=True)
+        hint = f"convert it to numbers, or {advice}"
     raise InputError(
         f"{table.name}: column {show(odd[0])!r} ({table.type_of(odd[0])}) "
         f"holds no numbers; {hint}"
@@ -213,7 +244,3 @@ def _lists(table: Table, column: str, *, gaps: bool) -> NDArray[Any]:
             )
         parts.append(numbers(flat).reshape(len(lengths), width))
     return np.concatenate(parts) if parts else np.empty((0, max(width, 0)))
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(map(show, names[:10])) + ", ..." * (len(names) > 10)

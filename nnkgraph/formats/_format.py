@@ -44,6 +44,18 @@ class TextOptions:
     delimiter: str | None = None
     """What stands between two fields; None decides by suffix."""
 
+    drop: tuple[str, ...] = ()
+    """Columns that are left out: names or numbers, several with commas between."""
+
+    dropped_before: bool = False
+    """Whether another file of the call had the columns to drop: these may lack some."""
+
+    absent: Callable[[], None] | None = None
+    """Called where there is no such id column; None makes that an error."""
+
+    beside: bool = False
+    """Whether rows describe nodes that are known: a column called id names them."""
+
     sparse: Sparse = ""
     """What a sparse matrix is: similarities, rows that stay sparse, or dense rows."""
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.formats._roles import (
+    Roles,
+    drop_words,
+    find_roles,
+    key_hint,
+)
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
@@ -40,8 +46,11 @@ class Layout:
     names: list[str] | None
     """The fields of the header row, where there is one."""
 
-    id_column: int | None
-    """Number of the column with the row ids, counted from 0."""
+    count: int
+    """Fields of a line."""
+
+    roles: Roles
+    """Which columns are no features."""
 
 
 def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
@@ -61,23 +70,35 @@ def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
     check_line(line, skip + 1, name)
     delimiter = find_delimiter(line, source, options)
     fields = split_fields(line, delimiter)
-    has_header = _has_header(fields, options)
-    names = [field.strip() for field in fields] if has_header else None
-    if names is not None:
-        if options.header is None:
-            options.note(_header_remark(names, name, skip + 1, options))
+    names, first = None, fields
+    if _has_header(fields, options):
+        names = [field.strip() for field in fields]
         skip += 1
-        if not next(text, "").strip():
+        line = next(text, "")
+        if not line.strip():
             raise InputError(f"{name}: there are no rows of numbers after the header")
-    column = find_id_column(names, len(fields), options.id_column, name)
-    return Layout(delimiter, skip, names, column)
+        first = split_fields(line, delimiter)
+
+    def can_name(at: int) -> bool:
+        # Words can only be names; numbers may be a feature, unless nodes are known.
+        return options.beside or (at < len(first) and _is_word(first[at]))
+
+    later: list[str] = []
+    quiet = replace(options, note=later.append)
+    roles = find_roles(names, len(fields), quiet, name, can_name)
+    if names is not None and options.header is None:
+        options.note(_header_remark(names, name, skip, roles))
+    for remark in later:
+        options.note(remark)
+    return Layout(delimiter, skip, names, len(fields), roles)
 
 
 def data_lines(
     text: TextIO, layout: Layout, name: str, ids: list[str]
 ) -> Iterator[str]:
     """Yield the rows of numbers; what stands in the id column goes to `ids`."""
-    delimiter, column = layout.delimiter, layout.id_column
+    delimiter, column = layout.delimiter, layout.roles.ids
+    kept = layout.roles.features(layout.count)
     blank = 0
     numbered = enumerate(itertools.islice(text, layout.skip, None), layout.skip + 1)
     for number, line in numbered:
@@ -89,6 +110,12 @@ def data_lines(
                 f"{name}: line {blank} is blank, but rows follow; remove blank lines"
             )
         check_line(line, number, name)
+        if layout.roles.dropped:
+            fields = _fields(line, number, layout, name)
+            if column is not None:
+                ids.append(fields[column])
+            yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
+            continue
         if column is None:
             yield line
             continue
@@ -100,6 +127,17 @@ def data_lines(
             )
         ids.append(parts.pop(column))
         yield (delimiter or " ").join(parts)
+
+
+def _fields(line: str, number: int, layout: Layout, name: str) -> list[str]:
+    """Return the fields of a line, which are as many as the first line has."""
+    fields = split_fields(line, layout.delimiter)
+    if len(fields) != layout.count:
+        raise InputError(
+            f"{name}: line {number} has {len(fields)} field(s) where {layout.count} "
+            "are expected"
+        )
+    return fields
 
 
 def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
@@ -139,9 +177,13 @@ def _parts(line: str, delimiter: str | None, column: int) -> list[str]:
         return line.split(delimiter, column + 1)
     fields = split_fields(line, delimiter)
     return [
-        f'"{one}"' if at != column and delimiter and delimiter in one else one
+        one if at == column else _quoted(one, delimiter)
         for at, one in enumerate(fields)
     ]
+
+
+def _quoted(field: str, delimiter: str | None) -> str:
+    return f'"{field}"' if delimiter and delimiter in field else field
 
 
 def find_delimiter(line: str, source: Source, options: TextOptions) -> str | None:
@@ -163,52 +205,28 @@ def find_delimiter(line: str, source: Source, options: TextOptions) -> str | Non
 def _has_header(fields: list[str], options: TextOptions) -> bool:
     if options.header is not None:
         return options.header
-    wanted = options.id_column
-    if wanted is not None and not wanted.isdecimal():
+    told = named_columns(options)
+    names = [one for one in told if not one.isdecimal()]
+    if names and (options.absent is None or {one.strip() for one in fields} & {*names}):
         return True
-    skipped = -1 if wanted is None else int(wanted)
-    return any(
-        _LETTER.search(field)
-        and not NUMBER.fullmatch(field)
-        and field.strip().lower() not in MISSING
-        for at, field in enumerate(fields)
-        if at != skipped
-    )
+    skipped = {int(one) for one in told if one.isdecimal()}
+    return any(_is_word(field) for at, field in enumerate(fields) if at not in skipped)
 
 
-_NUMBERING = {"", "id", "index", "row", "unnamed: 0"}
-"""Names of columns that rarely are features."""
+def named_columns(options: TextOptions) -> list[str]:
+    """Return the columns that the user spoke of, by name or number."""
+    ids = [] if options.id_column is None else [options.id_column]
+    return [*ids, *drop_words(options)]
 
 
-def _header_remark(names: list[str], name: str, line: int, options: TextOptions) -> str:
+def _is_word(field: str) -> bool:
+    """Return whether a field can only be text."""
+    known = NUMBER.fullmatch(field) or field.strip().lower() in MISSING
+    return not known and bool(_LETTER.search(field))
+
+
+def _header_remark(names: list[str], name: str, line: int, roles: Roles) -> str:
     some = ", ".join(show(one) for one in names[:5]) + ", ..." * (len(names) > 5)
     remark = f"{name}: a header row was found in line {line}: {some}"
-    if names[0].strip().lower() in _NUMBERING and options.id_column is None:
-        remark += "; if the first column numbers the rows, say --id-column 0"
-    return remark
-
-
-def find_id_column(
-    names: list[str] | None, count: int, wanted: str | None, name: str
-) -> int | None:
-    """Return the number of the column with the ids, where one was named."""
-    if wanted is None:
-        return None
-    if names is not None and names.count(wanted) == 1:
-        column = names.index(wanted)
-    elif wanted.isdecimal() and int(wanted) < count:
-        column = int(wanted)
-    else:
-        some = ", ".join(show(one) for one in (names or [])[:10]) or "no names"
-        advice = "say its name or its number from 0"
-        if count == 1 and ";" in some:
-            advice = "try --delimiter ';'"
-        raise InputError(
-            f"{name}: there is no single column {show(wanted)!r} for the ids among "
-            f"{count} columns ({some}); {advice}"
-        )
-    if count < 2:
-        raise InputError(
-            f"{name}: the id column is the only one; there is nothing else"
-        )
-    return column
+    hint = key_hint(names, roles)
+    return f"{remark}; {hint}" if hint else remark

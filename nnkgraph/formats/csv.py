@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -13,11 +13,12 @@ from nnkgraph.blockwise import stacked
 from nnkgraph.checks import row_blocks
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
-from nnkgraph.formats._columns import text_column
 from nnkgraph.formats._format import Format
+from nnkgraph.formats._roles import check_own
 from nnkgraph.formats._table import Layout, data_lines, filled, find_layout
 from nnkgraph.formats._tablefaults import explain
 from nnkgraph.formats._text import open_text
+from nnkgraph.formats._textcolumn import text_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Csv(Format):
     )
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
-        """Read all columns but that of the ids as numbers."""
+        """Read all columns but those of ids and those dropped as numbers."""
         with open_text(source, "") as text:
             layout = find_layout(text, source, options)
         ids: list[str] = []
@@ -61,8 +62,10 @@ class Csv(Format):
         if not options.gaps:
             _check_finite(values, layout, source.name)
         _check_names(values, layout, source.name)
-        named = None if layout.id_column is None else ids
-        return Features.of(values, ids=named, name=source.name, gaps=options.gaps)
+        named = None if layout.roles.ids is None else ids
+        check_own(ids, options, source.name)
+        found = Features.of(values, ids=named, name=source.name, gaps=options.gaps)
+        return replace(found, columns=_names(layout))
 
     def read_column(
         self, source: Source, options: TextOptions, /
@@ -110,8 +113,8 @@ def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> Non
     if not count:
         return
     what = "NaN" if np.isnan(values[row, column]) else "infinity or beyond float64"
-    if layout.id_column is not None and layout.id_column <= column:
-        column += 1
+    fields = values.shape[1] + len(layout.roles.others)
+    column = layout.roles.features(fields)[column]
     raise InputError(
         f"{name}: line {layout.skip + 1 + row}, column {column + 1} is {what}; {count} "
         f"such value{'s' * (count > 1)} in all: remove or fill them"
@@ -119,12 +122,19 @@ def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> Non
 
 
 def _check_names(values: NDArray[np.float64], layout: Layout, name: str) -> None:
-    fields = values.shape[1] + (layout.id_column is not None)
+    fields = values.shape[1] + len(layout.roles.others)
     if layout.names is not None and len(layout.names) != fields:
         raise InputError(
             f"{name}: line {layout.skip} names {len(layout.names)} columns, but line "
             f"{layout.skip + 1} has {fields} fields"
         )
+
+
+def _names(layout: Layout) -> tuple[str, ...] | None:
+    """Return the names of the features, where there is a header."""
+    if layout.names is None:
+        return None
+    return tuple(layout.names[at] for at in layout.roles.features(layout.count))
 
 
 plugin: type[Format] = Csv

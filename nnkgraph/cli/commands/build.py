@@ -124,7 +124,7 @@ def command(features: tuple[str, ...], **settings: Any) -> None:
     \b
     Examples:
       nnkgraph build points.npy -o graph.npz
-      nnkgraph build table.csv --id-column id -o graph.graphml -k 20
+      nnkgraph build table.csv --id-column name --drop city,note -o graph.graphml
       nnkgraph build data.h5::features -o graph.tsv.gz -j 8 --report report.json
       nnkgraph build a.npy b.npy -o 'graphs/{name}.npz'
       nnkgraph build cells.h5ad::obsm/X_pca --into cells.h5ad

@@ -100,6 +100,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -126,8 +127,9 @@ def command(
         -k 10:50:10 --sigma 0.1,0.5,1,5,10 --lc 0.1,0.5,1,5,10 --json
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_features, read_labels
+    from nnkgraph.cli.files import read_features, read_labels, say_order
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.cli.tables import Tables, label_columns
     from nnkgraph.errors import ParameterError
     from nnkgraph.tasks.classify import classify
 
@@ -144,19 +146,26 @@ def command(
         )
     if files.count("-") > 1:
         raise ParameterError("standard input can be read once only: name a file")
-    text: dict[str, Any] = {
-        "format": format,
-        "delimiter": delimiter,
-        "header": header,
-        "id_column": id_column,
-    }
-    x = read_features(train, **text)
-    points = read_features(test, **text) if test else None
-    text["format"] = None
-    y = read_labels(labels, **text)
-    truth, marks = (
-        read_labels(one, **text) if one else None for one in (test_labels, split)
+    inside = label_columns(train, labels, split)
+    tables = Tables(
+        files,
+        delimiter=delimiter,
+        header=header,
+        id_column=id_column,
+        drop=(*drop, *inside),
     )
+    x = read_features(train, format=format, **tables.features(train, format))
+    if inside:
+        say.summary(f"{train}: left out, because labels are no features: {inside[0]}")
+    points = None
+    if test:
+        points = read_features(test, format=format, **tables.others(test, format))
+    y = read_labels(labels, **tables.labels(labels))
+    truth, marks = (
+        read_labels(one, **tables.labels(one)) if one else None
+        for one in (test_labels, split)
+    )
+    say_order(train, x.ids, y, marks)
     stages = Progress()
     found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
     if output is not None:

@@ -69,6 +69,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -108,6 +109,7 @@ def command(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        drop=drop,
         sparse="similarities" if gram else "",
     )
     found = compare(matrix, stages=Progress(), **settings)

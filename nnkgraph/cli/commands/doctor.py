@@ -42,6 +42,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     json: bool,
     **settings: Any,
 ) -> None:
@@ -68,6 +69,7 @@ def command(
         "delimiter": delimiter,
         "header": header,
         "id_column": id_column,
+        "drop": drop,
     }
     gram = registry.create("kernels", settings["kernel"]).base == "gram"
     sparse: Any = "similarities" if gram else ""
@@ -104,6 +106,8 @@ def _line(features: str, given: dict[str, Any], found: Diagnosis) -> str | None:
         flag = f"--{option.replace('_', '-')}"
         if option == "header":
             words.append(flag if value else "--no-header")
+        elif option == "drop":
+            words += [word for one in value for word in (flag, one)]
         elif value != _DEFAULTS.get(option):
             words += ["-k" if option == "k" else flag, str(value)]
     return shlex.join(words)
@@ -149,6 +153,8 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
             layout.hanging("  ", f"because {reason}", indent=4)
             for reason in found.suggestion.reasons
         ]
+        if found.figures["columns"].get("keys"):
+            lines.append("! this takes what looks like a key for a feature: see above")
         lines.append(
             f"  tried: {facts['edges']} edges, {facts['edges_per_node']:.2f} per node, "
             f"components: {facts['components']}, isolated: {facts['isolated']}"

@@ -9,8 +9,6 @@ import click
 from nnkgraph.cli import options, say
 from nnkgraph.cli.command import Command
 
-_TEXT = (".csv", ".tsv", ".txt", ".gz")
-
 
 @click.command(cls=Command)
 @options.features_arg
@@ -55,6 +53,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -81,6 +80,7 @@ def command(
     from nnkgraph import formats, registry
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.cli.tables import Tables
     from nnkgraph.tasks.explain import explain
 
     kernel = registry.create("kernels", settings["kernel"])
@@ -88,19 +88,25 @@ def command(
         raise click.UsageError("--coords is for a picture: say where with -o")
     if output is not None:
         _check_picture(output, features, coords, no_clobber=no_clobber)
-    table = {"delimiter": delimiter, "header": header, "id_column": id_column}
+    tables = Tables(
+        [features, coords],
+        delimiter=delimiter,
+        header=header,
+        id_column=id_column,
+        drop=drop,
+    )
     matrix = read_features(
         features,
         format=format,
         sparse="similarities" if kernel.base == "gram" else "",
-        **_about_tables(features, coords, table),
+        **tables.features(features, format),
     )
     where = None
     if output is not None:
         from nnkgraph.tasks.explain.picture import check_places
 
         if coords is not None:
-            own = _about_tables(coords, features, table)
+            own = tables.others(coords, beside=True)
             where = read_features(coords, format=None, **own)
         check_places(matrix, where, settings["kernel"])
     found = explain(matrix, node, stages=Progress(), **settings)
@@ -133,19 +139,6 @@ def _check_picture(
     inputs = [features, *([coords] if coords else [])]
     formats.check_file(output, suffixes=SUFFIXES, no_clobber=no_clobber, inputs=inputs)
     new_figure(1, 1)  # a missing package is said before the work, not after it
-
-
-def _about_tables(
-    spec: str, other: str | None, table: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the options for a file: those of tables go to the table of the two."""
-    from nnkgraph import formats
-
-    def is_table(name: str) -> bool:
-        return formats.split_item(name)[0].lower().endswith(_TEXT)
-
-    spare = other is not None and is_table(other) and not is_table(spec)
-    return dict.fromkeys(table) if spare else table
 
 
 def _check_quality(found: Any) -> None:

@@ -151,6 +151,7 @@ def command(
     table = {"delimiter": delimiter, "header": header, "id_column": id_column}
     read = _read(given, {"format": format, **table})
     graphs = [(name, read_graph(name)) for name in named]
+    _say_order(graphs, read)
     if what == "graph":
         figure = plot.draw(graphs, **read, title=title)
     elif what == "adjacency":
@@ -168,6 +169,15 @@ def command(
     nodes = graphs[0][1].nodes
     some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
     say.summary(f"{output}: {what} of {some} nodes drawn")
+
+
+def _say_order(graphs: list[tuple[str, Any]], read: dict[str, Any]) -> None:
+    """Warn where names of rows are of no use."""
+    from nnkgraph.cli.files import say_order
+
+    beside = [read[name] for name in ("coordinates", "labels", "values")]
+    for name, graph in graphs:
+        say_order(name, graph.ids, *(one for one in beside if not isinstance(one, str)))
 
 
 def _check_options(what: str, given: dict[str, Any]) -> None:
@@ -193,19 +203,20 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
 
 def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
-    from nnkgraph.cli.files import is_table, read_features, read_labels, read_values
+    from nnkgraph.cli.files import read_features, read_labels, read_values
+    from nnkgraph.cli.tables import Tables
 
     coords, labels, values = given["coords"], given["labels"], given["values"]
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
+    of_file = None if values in {"degree", "error"} else values
+    format_ = told.pop("format")
+    tables = Tables([coords, labels, of_file], drop=given["drop"], **told)
     if coords is not None:
-        others = any(one and is_table(one) for one in (labels, values))
-        # What is said about tables is meant for the tables among the files.
-        own = told if is_table(coords) or not others else dict.fromkeys(told)
-        found["coordinates"] = read_features(coords, **own, gaps=True)
-    about = {name: told[name] for name in told if name != "format"}
+        own = tables.others(coords, format_, beside=True)
+        found["coordinates"] = read_features(coords, format=format_, **own, gaps=True)
     if labels is not None:
-        found["labels"] = read_labels(labels, **about, minus_one=True)
-    if values is not None and values not in {"degree", "error"}:
-        found["values"] = read_values(values, **about)
+        found["labels"] = read_labels(labels, **tables.labels(labels), minus_one=True)
+    if of_file is not None:
+        found["values"] = read_values(of_file, **tables.labels(of_file))
     found |= {name: given[name] for name in ("axes", "view")}
     return {**found, "edges": given["edges"] or "alpha"}

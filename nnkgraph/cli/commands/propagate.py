@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     help="For --sample.",
 )
 @click.option("--missing", metavar="VALUE", help="One more value that is no label.")
-@options.table_options
+@options.label_options
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options
@@ -94,8 +94,9 @@ def command(
       nnkgraph propagate graph.npz --labels y.npy --truth z.npy -o all.csv --json
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph, read_labels
+    from nnkgraph.cli.files import read_graph, read_labels, say_order
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.cli.tables import Tables
     from nnkgraph.errors import ParameterError
     from nnkgraph.tasks.propagate import propagate
     from nnkgraph.tasks.propagate.files import SUFFIXES, content
@@ -110,8 +111,11 @@ def command(
     endings = () if output == "-" else SUFFIXES
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=inputs)
     nodes = read_graph(graph, format=format)
-    known = read_labels(labels, minus_one=True, **reading)
-    real = read_labels(truth, minus_one=True, **reading) if truth else None
+    meaning = {"missing": reading.pop("missing"), "minus_one": True}
+    tables = Tables([labels, truth], **reading)
+    known = read_labels(labels, **meaning, **tables.labels(labels))
+    real = read_labels(truth, **meaning, **tables.labels(truth)) if truth else None
+    say_order(graph, nodes.ids, known, real)
     some, real = _prepared(nodes, graph, known, real, share, seed)
     found = propagate(nodes, some, laplacian=laplacian, name=graph, stages=Progress())
     checked = _checked(found, some, real)

@@ -50,6 +50,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -70,6 +71,7 @@ def command(
     from nnkgraph import formats
     from nnkgraph.cli.files import read_features, split_format
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.cli.tables import Tables
     from nnkgraph.errors import ParameterError
     from nnkgraph.query import query_neighborhoods
 
@@ -84,13 +86,15 @@ def command(
         no_clobber=no_clobber,
         inputs=inputs,
     )
-    reading: dict[str, Any] = {
-        "format": read_format,
-        "delimiter": delimiter,
-        "header": header,
-        "id_column": id_column,
-    }
-    known, asked = (read_features(one, **reading) for one in inputs)
+    tables = Tables(
+        inputs, delimiter=delimiter, header=header, id_column=id_column, drop=drop
+    )
+    known = read_features(
+        data, format=read_format, **tables.features(data, read_format)
+    )
+    asked = read_features(
+        queries, format=read_format, **tables.others(queries, read_format)
+    )
     answers = query_neighborhoods(known, asked, stages=Progress(), **settings)
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)

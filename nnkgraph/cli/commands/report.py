@@ -47,6 +47,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     no_clobber: bool,
 ) -> None:
     """Write one .html page about GRAPH, to open in any browser.
@@ -61,33 +62,35 @@ def command(
       nnkgraph report graph.npz --coords umap.npy -o graph.html
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import is_table, read_features, read_graph, read_labels
+    from nnkgraph.cli.files import read_features, read_graph, read_labels, say_order
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.cli.tables import Tables
     from nnkgraph.memory import in_words
     from nnkgraph.tasks.page import MOST_NODES, page
 
     given = [one for one in (graph, features, labels, coords) if one is not None]
     endings = () if output == "-" else (".html", ".htm")
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=given)
-    told = {"delimiter": delimiter, "header": header, "id_column": id_column}
-
-    def about(spec: str) -> dict[str, Any]:
-        """Return what was said about tables, for the tables among the files."""
-        alone = not any(is_table(one) for one in given)
-        return told if alone or is_table(spec) else dict.fromkeys(told)
-
+    tables = Tables(
+        [features, labels, coords],
+        delimiter=delimiter,
+        header=header,
+        id_column=id_column,
+        drop=drop,
+    )
     nodes = read_graph(graph)
     gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
     found: dict[str, Any] = {}
     if features is not None:
-        said = {"format": format, **about(features)}
+        said = {"format": format, **tables.features(features, format)}
         sparse: Any = "similarities" if gram else "rows"
         found["features"] = read_features(features, **said, sparse=sparse)
     if labels is not None:
-        found["labels"] = read_labels(labels, **about(labels), minus_one=True)
+        found["labels"] = read_labels(labels, **tables.labels(labels), minus_one=True)
     if coords is not None:
-        said = {"format": None, **about(coords)}
+        said = {"format": None, **tables.others(coords, beside=True)}
         found["coordinates"] = read_features(coords, **said, gaps=True)
+    say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
     text = page(nodes, name=graph, **found, stages=Progress())
     content = text.encode("utf-8")
     formats.write_file(output, content)

@@ -50,6 +50,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     no_clobber: bool,
 ) -> None:
     """Find the k nearest rows of every row of FEATURES.
@@ -98,6 +99,7 @@ def command(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        drop=drop,
         sparse="similarities" if gram else "rows",
     )
     settings: dict[str, Any] = {

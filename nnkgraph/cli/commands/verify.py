@@ -42,6 +42,7 @@ def command(
     delimiter: str | None,
     header: bool | None,
     id_column: str | None,
+    drop: tuple[str, ...],
     json: bool,
 ) -> None:
     """Derive GRAPH again by a slow independent path and compare.
@@ -72,6 +73,7 @@ def command(
         delimiter=delimiter,
         header=header,
         id_column=id_column,
+        drop=drop,
         sparse="similarities" if gram else "",
     )
     found = verify(

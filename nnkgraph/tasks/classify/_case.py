@@ -91,9 +91,11 @@ def _coded(
     """Give numbers to the classes that occur."""
     missing = int((~known.known).sum())
     if missing:
+        first = int(known.known.argmin())
+        which = f"row {first}" if train.ids is None else repr(train.ids[first])
         raise InputError(
             f"{known.name}: {missing} of {len(known.codes)} training rows have no "
-            "label: label them or leave them out"
+            f"label, the first of them {which}: label them or leave them out"
         )
     present, codes = np.unique(known.codes, return_inverse=True)
     classes = tuple(known.classes[one] for one in present)

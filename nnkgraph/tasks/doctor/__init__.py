@@ -15,6 +15,7 @@ from nnkgraph.tasks.doctor import _figures
 from nnkgraph.tasks.doctor._case import MIN_WEIGHT, Case
 from nnkgraph.tasks.doctor._columns import column_facts
 from nnkgraph.tasks.doctor._findings import findings
+from nnkgraph.tasks.doctor._keys import key_facts
 from nnkgraph.tasks.doctor._suggest import Suggestion, better_scale, suggest
 
 if TYPE_CHECKING:
@@ -103,7 +104,15 @@ def _columns(features: Features, kernel: str) -> dict[str, Any]:
     """Describe the columns; empty where they are nodes and no features."""
     if registry.create("kernels", kernel).base == "gram":
         return {}
-    return {"columns": int(features.x.shape[1]), **column_facts(features.x)}
+    names = features.columns
+    facts = column_facts(features.x)
+    return {
+        "columns": int(features.x.shape[1]),
+        "names": None if names is None else list(names),
+        "keys": key_facts(features),
+        **facts,
+        "largest_name": None if names is None else names[facts["largest"]],
+    }
 
 
 def _without_direction(
@@ -140,6 +149,7 @@ def _all_figures(
             "shape": list(features.x.shape),
             "dtype": features.dtype,
         },
+        "ids": features.ids is not None,
         "kernel": registry.spec(case.plan.kernel),
         "local": case.is_local,
         "rows": _figures.row_facts(case),
@@ -151,7 +161,7 @@ def _all_figures(
         "support": _figures.support_facts(case),
         "overlap": _figures.overlap_facts(case),
         "graphs": _figures.graph_facts(case),
-        "hubs": _figures.hub_facts(case),
+        "hubs": _figures.hub_facts(case, features.ids),
         "outside": _figures.outside_facts(case),
         "distances": _figures.distance_facts(case),
         "certificate": report.certificate(case.solved(), case.rows.origin),

@@ -19,6 +19,10 @@ _FEW = 10
 _APART = 10.0
 """Scales differ by orders of magnitude where the widest is so many times the usual."""
 
+_TABLE, _PART = 50, 0.25
+"""Up to so many columns are a table of all sorts of things: of those, no quarter may be
+so narrow; of more, such as pixels, many may be."""
+
 _UNCORRELATED = 1e-3
 """Principal components have correlations below this, measured columns hardly ever."""
 
@@ -39,7 +43,8 @@ def column_facts(x: NDArray[Any]) -> dict[str, Any]:
     dict
         ``constant`` columns, ``zero_rows``, ``largest`` column and its
         ``largest_share`` of the variance, ``columns_90`` that hold 90 % of it,
-        ``scale_ratio`` of the widest to the usual column, and what follows.
+        ``scale_ratio`` of the widest to the usual column, the columns that are
+        ``narrow`` beside the widest, narrowest first, and what follows.
     """
     n, d = x.shape
     mean = sum(block.sum(axis=0, dtype=np.float64) for block in row_blocks(x)) / n
@@ -67,16 +72,25 @@ def _shares(x: NDArray[Any], mean: Any, variance: FloatArray) -> dict[str, Any]:
     spread = np.sqrt(np.sort(variance[variance > 0]))
     # The lower median: of two columns it is the narrow one.
     ratio = float(spread[-1] / spread[(len(spread) - 1) // 2]) if len(spread) else 1.0
+    narrow = [at for at in order[::-1].tolist() if _is_narrow(variance, at)]
     few = max(1, len(variance) // _FEW)
     apart = len(spread) > 1 and some <= few and ratio >= _APART
+    if len(variance) <= _TABLE:
+        apart = len(narrow) >= _PART * len(spread) > 0
     return {
         "largest": int(order[0]),
         "largest_share": float(held[0]) if total > 0 else 0.0,
         "columns_90": min(some, len(order)),
         "scale_ratio": ratio,
+        "narrow": narrow,
         "scale_apart": apart,
         "principal": apart and _principal(x, mean, variance, order),
     }
+
+
+def _is_narrow(variance: FloatArray, at: int) -> bool:
+    """Return whether a column varies, but next to nothing beside the widest."""
+    return bool(0 < variance[at] * _APART**2 <= variance.max())
 
 
 def _principal(

@@ -86,18 +86,19 @@ def overlap_facts(case: Case, sigma: str | None = None) -> dict[str, float]:
     return edge_overlap(case.graph(sigma=sigma), mutual)
 
 
-def hub_facts(case: Case) -> dict[str, Any]:
-    """Say how unevenly nodes are chosen as candidates."""
+def hub_facts(case: Case, ids: tuple[str, ...] | None) -> dict[str, Any]:
+    """Say how unevenly nodes are chosen as candidates; `ids` are those of all rows."""
     index = case.candidates.index
     n, k = len(index), case.k
     degree = np.bincount(index[index >= 0], minlength=n)
     largest = int(degree.argmax())
-    most = int(degree[largest])
+    most, row = int(degree[largest]), case.input_row(largest)
     steps = sorted({most, *(s for s in (0, k // 2, k, 2 * k, 4 * k) if s < most)})
     unchosen = int((degree == 0).sum()) if k else 0
     return {
         "largest": most,
-        "largest_row": case.input_row(largest),
+        "largest_row": row,
+        "largest_id": None if ids is None else ids[row],
         "largest_over_k": most / k if k else 0.0,
         "unchosen": unchosen,
         "unchosen_share": unchosen / n,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.report import CERTIFICATE_LIMIT
+from nnkgraph.tasks.doctor._columnwords import column_findings
 from nnkgraph.tasks.doctor._figures import NEAR, SATURATED
 from nnkgraph.tasks.doctor._finding import Finding, bars_of, share
 from nnkgraph.tasks.doctor._reach import distance_findings, outside_findings
@@ -20,7 +21,7 @@ def findings(figures: dict[str, Any]) -> list[Finding]:
     """Put all figures into words, section by section."""
     found = [
         *_data(figures),
-        *_columns(figures),
+        *column_findings(figures),
         *_search(figures),
         *_support(figures["support"], figures["certificate"]),
         *_overlap(figures),
@@ -56,46 +57,6 @@ def _data(figures: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("data", note, advice=True)
     for warning in figures["warnings"]:
         yield Finding("data", warning, advice=True)
-
-
-def _columns(figures: dict[str, Any]) -> Iterator[Finding]:
-    columns, scale = figures["columns"], figures["scale"]
-    if not columns:
-        return
-    d = columns["columns"]
-    before = "" if scale == "none" else f"before --scale {scale} "
-    if columns["zero_rows"]:
-        yield Finding(
-            "data",
-            f"{columns['zero_rows']} rows are all zeros: --kernel cosine and --scale "
-            "unit refuse them",
-        )
-    if columns["constant"]:
-        yield Finding("data", f"{share(columns['constant'], d)} columns are constant")
-    if d < 2:
-        return
-    yield Finding(
-        "data",
-        f"{before}the widest column ({columns['largest']}, counted from 0) is "
-        f"{columns['scale_ratio']:.3g} times as wide as the usual one and holds "
-        f"{100 * columns['largest_share']:.1f} % of the variance; "
-        f"{columns['columns_90']} of {d} hold 90 %",
-    )
-    if before:
-        return
-    if columns["principal"]:
-        yield Finding(
-            "data",
-            "few columns hold most of the variance, but they are uncorrelated and in "
-            "falling order, as principal components are: leave their scales alone",
-        )
-    elif columns["scale_apart"]:
-        yield Finding(
-            "data",
-            "few columns drown the others: try --scale standard, unless the scales "
-            "are meant",
-            advice=True,
-        )
 
 
 def _search(figures: dict[str, Any]) -> Iterator[Finding]:
@@ -184,9 +145,11 @@ def _hubs(figures: dict[str, Any]) -> Iterator[Finding]:
     title = "hubs: how often nodes are candidates of others"
     hubs = figures["hubs"]
     hub = hubs["largest_over_k"] > _HUB
+    name, row = hubs["largest_id"], hubs["largest_row"]
+    node = f"row {row}" if name is None else f"{name!r} (row {row})"
     yield Finding(
         title,
-        f"row {hubs['largest_row']} most often: {hubs['largest']} times "
+        f"{node} most often: {hubs['largest']} times "
         f"({hubs['largest_over_k']:.1f} k)"
         + (": a hub, few of its edges are mutual" if hub else ""),
         bars=bars_of(hubs["histogram"]),

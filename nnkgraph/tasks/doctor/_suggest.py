@@ -56,11 +56,9 @@ def better_scale(case: Case, scale: str, columns: dict[str, Any]) -> tuple[str, 
     if scale != "none" or not columns:
         return "", ""
     if nearness in DISTANCES and columns["scale_apart"] and not columns["principal"]:
-        few = columns["columns_90"]
         return "standard", (
-            f"{few} of {columns['columns']} columns "
-            f"{'holds' if few == 1 else 'hold'} 90 % of the variance: without scaling "
-            "the others hardly count"
+            f"{len(columns['narrow'])} of {columns['columns']} columns hardly count "
+            "beside wider ones without scaling"
         )
     products = nearness == "inner-product" and not columns["zero_rows"]
     if products and case.facts()["isolated"] > 0.01 * len(case.rows.x):
