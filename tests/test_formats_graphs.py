@@ -76,6 +76,14 @@ def test_every_format_carries_everything(tmp_path, suffix, ids, directed):
     assert_same(formats.read_graph(tmp_path / f"a.{suffix}"), graph)
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_graph_is_known_where_features_are_asked_for(tmp_path, suffix):
+    formats.write_graph(tmp_path / f"a.{suffix}", full())
+    said = "a graph that nnkgraph wrote, not features: .*; info, plot, .* read graphs"
+    with pytest.raises(InputError, match=said):
+        formats.read_features(tmp_path / f"a.{suffix}")
+
+
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("ids", [False, True])
 def test_a_graph_goes_through_all_formats_in_turn(tmp_path, ids, directed):

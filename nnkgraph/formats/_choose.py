@@ -74,6 +74,10 @@ def reader(role: str, spec: str, wanted: str | None) -> tuple[Format, Source]:
     if path == "-":
         choose(role, path, wanted)  # before anything is waited for
     source = open_source(path, item=item, name=spec)
+    if role == "read_features":
+        from nnkgraph.formats._notfeatures import refuse_graph
+
+        refuse_graph(source, by_name=wanted is None)
     plugin, suffix = choose(role, path, wanted)
     columns = role == "read_column" and not plugin.binary  # of a table of text
     if source.item is not None and not (plugin.has_items or columns):
