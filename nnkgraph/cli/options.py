@@ -164,12 +164,18 @@ config_opt = click.option(
 
 def table_options(function: Any) -> Any:
     """Add the options for reading text tables and other inputs."""
-    options = [
+    return text_options(
         click.option(
             "--format",
             metavar="NAME",
             help="Format of '-' or of a file whose name does not say; IN,OUT for both.",
-        ),
+        )(function)
+    )
+
+
+def text_options(function: Any) -> Any:
+    """Add the options for reading text tables."""
+    options = [
         click.option("--delimiter", help="Between the fields of a text table."),
         click.option(
             "--header/--no-header",

@@ -41,6 +41,12 @@ def suffixes(role: str) -> dict[str, str]:
     }
 
 
+def is_known(path: str | os.PathLike[str], role: str) -> bool:
+    """Return whether a name says which format a file has, for a role."""
+    name = split_item(os.fspath(path))[0].lower()
+    return name.endswith(tuple(suffixes(role)))
+
+
 def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
     """Return the format for a path, and the suffix that stands for it."""
     known = suffixes(role)
