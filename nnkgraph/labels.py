@@ -93,6 +93,11 @@ class Labels:
         """Return how many rows each class has."""
         return np.bincount(self.codes[self.known], minlength=len(self.classes))
 
+    def names(self) -> list[str]:
+        """Return the class of every row, empty where it has none."""
+        every = (*self.classes, "")
+        return [every[code] for code in self.codes.tolist()]
+
     def for_rows(self, n: int, ids: tuple[str, ...] | None, of: str) -> Labels:
         """Return the labels in the order of the rows they are for.
 

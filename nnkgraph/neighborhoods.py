@@ -166,11 +166,11 @@ def _weigh_block(
     if task.first is None or not task.method.has_error:
         found = task.method.weigh(problem)
     else:
-        found = _weigh_with_copies(task.method, problem, task.first.open(), rows)
+        found = weigh_with_copies(task.method, problem, task.first.open(), rows)
     return found.weights, found.errors, found.certificate
 
 
-def _weigh_with_copies(
+def weigh_with_copies(
     method: Method, problem: Problem, first: IndexArray, rows: slice
 ) -> Neighborhoods:
     """Weigh with identical candidates counted as one: the one of lowest index.

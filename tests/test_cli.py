@@ -98,6 +98,20 @@ MISTAKES = [
     ),
     ("no output", {}, "build points.npy", 2, "Missing option '-o'"),
     ("unknown input", {"a.xls": "x"}, "build a.xls -o g.npz", 2, ".npy"),
+    (
+        "classes for a table",
+        {"g.tsv": "0 1 1\n"},
+        "convert g.tsv h.csv --labels y.csv",
+        2,
+        "h.csv: this format has no room for classes",
+    ),
+    (
+        "a table's options without one",
+        {"g.tsv": "0 1 1\n"},
+        "convert g.tsv h.gexf --id-column id",
+        2,
+        "are for --labels",
+    ),
     ("unknown output", {}, "build points.npy -o g.gml2", 2, ".graphml"),
     ("no directory", {}, "build points.npy -o no/where/g.npz", 4, "no/where"),
     ("output is input", {}, "build points.npy -o points.npy", 2, "points.npy"),
@@ -716,3 +730,25 @@ def test_every_sample_gives_equal_graphs_in_every_format(run, tmp_path):
 
 def test_run_returns_codes_without_ending_the_process():
     assert main.run(["--version"]) == 0
+
+
+def test_convert_writes_classes_and_names_the_file_beside(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "y.csv", "name;kind\nb;two\na;one\n")
+    write(tmp_path / "g.tsv", "a\tb\t0.5\nb\tc\t0.25\n")
+    call = ("convert", "g.tsv", "g.gexf", "--labels", "y.csv::kind")
+    result = run(*call, "--id-column", "name", "--delimiter", ";")
+    assert result.code == 0, result.err
+    nodes = Path("g.gexf").read_text().split("<node ")[1:]
+    kinds = [
+        node.partition('for="class" value="')[2].partition('"')[0] for node in nodes
+    ]
+    assert kinds == ["one", "two", ""]
+    assert ".nnk.npz" not in result.err
+    x = np.vstack([np.eye(3), np.eye(3) + 50, np.eye(3) - 50])
+    np.save("x.npy", x)
+    result = run("build", "x.npy", "-k", "2", "--connect", "mst", "-o", "h.gexf")
+    assert "h.gexf.nnk.npz: what h.gexf has no room for" in result.err
+    result = run("convert", "h.gexf", "h.tsv")
+    assert "h.tsv.nnk.npz: what h.tsv has no room for" in result.err
+    assert "nnk.npz" not in run("convert", "h.gexf", "h.npz").err

@@ -1,6 +1,7 @@
 """Explanations: why candidates were kept or dropped, as a table and as a picture."""
 
 import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -9,10 +10,11 @@ from conftest import SAMPLES
 from scipy.optimize import nnls
 from scipy.sparse import csr_array, save_npz
 
-from nnkgraph import build_graph, read_features
+from nnkgraph import build_graph, read_features, write_graph
+from nnkgraph.cli.explained import table_of
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.tasks.explain import explain, find_node
-from nnkgraph.tasks.explain._planes import region, view
+from nnkgraph.tasks.explain import explain, explain_built, find_node
+from nnkgraph.tasks.explain._planes import projected, region, view
 from nnkgraph.tasks.explain.picture import draw_explanation, has_planes
 
 MOONS = SAMPLES / "two_moons.csv"
@@ -248,23 +250,35 @@ def test_the_table_and_what_is_below_it(run):
     assert result.code == 0, result.err
     table, below = result.out.split("\n\n")
     lines = table.splitlines()
-    assert lines[0].split()[:6] == [
-        "rank",
-        "node",
-        "distance",
-        "K",
-        "weight",
-        "residual",
-    ]
+    head = "# node distance K weight residual behind term pairwise"
+    assert lines[0].split() == head.split()
     assert [line.split()[0] for line in lines[1:]] == [str(i) for i in range(1, 13)]
     found = explain(ROLL, 17, k=12)
-    results = [line.split()[6] for line in lines[1:]]
-    assert results == [
-        "kept" if entry["kept"] else "dropped" for entry in found.candidates
-    ]
+    for line, entry in zip(lines[1:], found.candidates, strict=True):
+        node, weight, behind = (line.split()[at] for at in (1, 4, 6))
+        assert node == str(entry["node"])
+        assert weight == (f"{entry['weight']:.3g}" if entry["kept"] else "dropped")
+        assert behind == ("-" if entry["kept"] else str(entry["redundant_to"]))
     assert f"kept                 {found.facts['kept']} of 12" in below
     for word in ("J ", "K_qq", "sum of weights", "effective", "sigma", "certificate"):
         assert word in below
+
+
+@pytest.mark.parametrize("prefix", ["", "a_name_of_some_length_"])
+def test_the_table_fits_a_terminal_and_long_ids_come_last(prefix):
+    entries = explain(DIGITS, 7, k=30).candidates
+    for entry in entries:
+        entry |= {"id": f"{prefix}{entry['node']}", "distance": 1.23456e-5}
+        if entry["redundant_to"] is not None:
+            entry["redundant_to_id"] = f"{prefix}{entry['redundant_to']}"
+        entry["pairwise_by_ids"] = [f"{prefix}{i}" for i in entry["pairwise_by"]]
+    lines = table_of(entries).splitlines()
+    assert max(len(line.removesuffix(entries[0]["id"])) for line in lines[:2]) <= 80
+    if prefix:
+        assert [line.split()[-1] for line in lines[1:]] == [e["id"] for e in entries]
+        assert max(line.find(prefix) for line in lines[1:]) <= 80
+    else:
+        assert max(map(len, lines)) <= 80
 
 
 def test_similarities_that_vanish_are_said_to():
@@ -372,6 +386,113 @@ def test_mistakes(run, tmp_path, monkeypatch, options, code, words):
     assert len(result.lines) == 1
     assert result.out == ""
     assert not list(tmp_path.iterdir())
+
+
+SETTINGS = [
+    {},
+    {"k": 9, "sigma": "local", "scale": "standard", "search": "kdtree"},
+    {"k": 9, "sigma": "kth-max", "grow": 0.01},
+    {"k": 9, "kernel": "cosine", "method": "omp"},
+    {"k": 9, "duplicates": "keep"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_graph_is_explained_as_it_was_built(settings):
+    x = np.vstack([SMALL, SMALL[:3], SMALL[:1]])
+    graph = build_graph(x, symmetrize="none", min_weight=0, **settings)
+    for node in (2, 40, 82):
+        found = explain_built(x, graph, node)
+        first = found.node
+        index = column(found, "node")
+        expected = np.asarray(graph.adjacency[[first]].todense()).ravel()
+        np.testing.assert_allclose(column(found, "weight"), expected[index], rtol=1e-12)
+        assert found.facts["error"] == pytest.approx(graph.errors[first], rel=1e-12)
+        assert found.facts["edges"] == (expected > 0).sum()
+        assert not [note for note in found.notes if "holds J" in note]
+
+
+def test_stored_candidates_are_the_ones_that_are_explained(tmp_path):
+    far = np.argsort(((SMALL[:, None] - SMALL) ** 2).sum(axis=2))[:, 5:13]
+    np.savez(tmp_path / "far.npz", neighbors=far)
+    search = f"precomputed:path={tmp_path / 'far.npz'}"
+    graph = build_graph(SMALL, k=8, search=search)
+    found = explain_built(SMALL, graph, 3)
+    assert column(found, "node").tolist() == far[3].tolist()
+    assert found.facts["error"] == pytest.approx(graph.errors[3], rel=1e-12)
+    lost = replace(graph, candidates=None)
+    with pytest.raises(InputError, match="does not hold the candidates"):
+        explain_built(SMALL, lost, 3)
+
+
+def test_what_is_not_the_graph_is_said():
+    graph = build_graph(SMALL, k=9)
+    with pytest.raises(InputError, match="not what g was built from: other values"):
+        explain_built(SMALL + 1, graph, 3, name="g")
+    with pytest.raises(InputError, match="does not say how it was built"):
+        explain_built(SMALL, replace(graph, provenance={}), 3)
+    with pytest.raises(ParameterError, match="no error J"):
+        explain_built(SMALL, build_graph(SMALL, k=9, method="knn"), 3)
+    other = replace(graph, errors=graph.errors + 0.1)
+    assert any("holds J" in note for note in explain_built(SMALL, other, 3).notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", ""),
+        ("-k 9 --kernel gaussian --sigma local --search auto --scale none", ""),
+        ("--kernel gaussian:sigma=local --method nnk --search exact --seed 0", ""),
+        ("-k 10", "--k 10 contradicts g.npz, which was built with k 9"),
+        ("--sigma auto", "--sigma auto contradicts g.npz, which was built with sigma"),
+        ("--sigma 2", "built with sigma local"),
+        ("--kernel gaussian:sigma=auto", "built with kernel gaussian:sigma=local"),
+        ("--kernel cosine", "built with kernel gaussian:sigma=local"),
+        ("--method l1", "--method l1 contradicts g.npz, which was built with method"),
+        ("--search kdtree", "built with search exact"),
+        ("--scale unit", "built with scale none"),
+    ],
+)
+def test_options_beside_a_graph_agree_with_it(
+    run, tmp_path, monkeypatch, options, words
+):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", SMALL)
+    write_graph("g.npz", build_graph(SMALL, k=9, sigma="local"))
+    call = ("explain", "x.npy", "--graph", "g.npz", "--node", "3", *options.split())
+    result = run(*call)
+    assert result.code == (2 if words else 0), result.err
+    assert words in result.err
+    assert bool(result.out) is not bool(words)
+
+
+def test_more_columns_are_drawn_in_the_plane_of_most_spread(run, tmp_path):
+    result = run("explain", WIDE, "--node", "3", "-k", "9", "-o", tmp_path / "a.png")
+    assert result.code == 0, result.err
+    assert "in the plane where its candidates spread most (of 64 columns)" in result.err
+    assert "dropped" in result.out
+    flat = (
+        np.random.default_rng(0).normal(size=(30, 2))
+        @ np.ones((2, 5))
+        * [1, 2, 3, 4, 5]
+    )
+    at, share = projected(flat)
+    apart = [np.linalg.norm(x[:, np.newaxis] - x, axis=2) for x in (flat, at)]
+    np.testing.assert_allclose(*apart, atol=1e-9)
+    assert share == pytest.approx(1)
+    for columns in (1, 5):
+        found = explain(flat[:, :columns], 0, k=5)
+        axes = draw_explanation(found, read_one(flat[:, :columns])).axes[0]
+        assert "the plane with 100% of the spread" in axes.get_title()
+
+
+def test_numbers_along_the_picture_have_no_offset(seven):
+    moved = seven + 1e5
+    figure = draw_explanation(explain(moved, 0, k=6), read_one(moved))
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    for axis in (axes.xaxis, axes.yaxis):
+        assert axis.get_offset_text().get_text() == ""
 
 
 def test_a_method_without_an_error_is_refused():

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from nnkgraph import formats
 from nnkgraph.data import Graph
-from nnkgraph.errors import InputError
+from nnkgraph.errors import InputError, OutputError, ParameterError
 from nnkgraph.formats._choose import suffixes
+from nnkgraph.labels import Labels
 
 FORMATS = tuple(one[1:] for one in suffixes("write_graph"))
 WEIGHTS = [5e-324, 0.1, 1e308, 1 / 3, 2.0**-1022, 7.0]
@@ -74,6 +75,14 @@ def test_every_format_carries_everything(tmp_path, suffix, ids, directed):
     graph = full(directed=directed, ids=ids)
     formats.write_graph(tmp_path / f"a.{suffix}", graph)
     assert_same(formats.read_graph(tmp_path / f"a.{suffix}"), graph)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_graph_is_known_where_features_are_asked_for(tmp_path, suffix):
+    formats.write_graph(tmp_path / f"a.{suffix}", full())
+    said = "a graph that nnkgraph wrote, not features: .*; info, plot, .* read graphs"
+    with pytest.raises(InputError, match=said):
+        formats.read_features(tmp_path / f"a.{suffix}")
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -409,3 +418,44 @@ def test_a_named_format_is_compressed_where_the_file_name_says_so(tmp_path):
     rows = [row for row in csv.reader(io.StringIO(text)) if not row[0].startswith("#")]
     assert rows[0] == ["10", "b-é", "5e-324"]
     assert_same(formats.read_graph(tmp_path / "g.gz", format="csv"), full())
+
+
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("suffix", ["gexf", "graphml", "gexf.gz", "graphml.gz"])
+def test_classes_are_attributes_of_nodes_for_other_programs(tmp_path, suffix, ids):
+    edges = [(0, 1, 0.5), (1, 3, 0.1), (4, 0, 7.0), (5, 1, 1.0)]
+    names = ("10", "b-é", "c", "d.e", "日本", "x:y", "1") if ids else None
+    graph = make(edges, 7, ids=names, errors=np.arange(7) / 9)
+    path = tmp_path / f"a.{suffix}"
+    kinds = ['é <&">', "", "b c", 'é <&">', "0", "", "b c"]
+    formats.write_graph(path, graph, labels=Labels.of(kinds))
+    assert_same(formats.read_graph(path), graph)
+    read = nx.read_gexf if suffix.startswith("gexf") else nx.read_graphml
+    net = read(path)
+    names = graph.ids or tuple(map(str, range(7)))
+    found = {node: net.nodes[node].get("class", "") for node in names}
+    assert list(found.values()) == kinds
+    if suffix.startswith("gexf"):
+        assert all(net.nodes[node]["label"] == node for node in names)
+    if suffix == "graphml":
+        vertices = igraph.Graph.Read(str(path)).vs
+        seen = dict(zip(vertices["id"], vertices["class"], strict=True))
+        assert [seen[node] or "" for node in names] == kinds
+
+
+def test_classes_follow_ids_and_are_refused_where_there_is_no_room(tmp_path):
+    graph = full()
+    labels = Labels.of(["x", "y"], ids=["c", "10"])
+    formats.write_graph(tmp_path / "a.gexf", graph, labels=labels)
+    net = nx.read_gexf(tmp_path / "a.gexf")
+    found = {
+        node: known["class"] for node, known in net.nodes.items() if "class" in known
+    }
+    assert found == {"c": "x", "10": "y"}
+    for suffix in set(FORMATS) - {"gexf", "graphml", "gexf.gz", "graphml.gz"}:
+        with pytest.raises(ParameterError, match="has no room for classes"):
+            formats.write_graph(tmp_path / f"b.{suffix}", graph, labels=labels)
+    odd = Labels.of(["\x01"] * 7)
+    with pytest.raises(OutputError, match=r"the class .* that XML forbids"):
+        formats.write_graph(tmp_path / "b.gexf", graph, labels=odd)
+    assert [one.name for one in tmp_path.glob("b.*")] == []

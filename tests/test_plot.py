@@ -12,6 +12,7 @@ from nnkgraph.errors import InputError
 from nnkgraph.formats import read_features, read_values, write_graph
 from nnkgraph.labels import Labels
 from nnkgraph.tasks import plot
+from nnkgraph.tasks.layout import lay_out
 from nnkgraph.tasks.plot import _adjacency, _lines
 from nnkgraph.tasks.plot._adjacency import matrix_cells
 
@@ -350,6 +351,7 @@ def files(tmp_path, monkeypatch):
     np.save("xyz.npy", PLACES)
     np.save("six.npy", np.zeros((N, 6)))
     np.save("few.npy", np.zeros(5))
+    write_graph("few.tsv", some_graph(n=5))
     np.save("y.npy", np.arange(N) % 3)
     gaps = PLACES[:, :2].copy()
     gaps[:4] = np.nan
@@ -360,7 +362,8 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "code", "message"),
     [
-        ("", 2, "nnkgraph embed"),
+        ("--axes 0,1", 2, "--axes is of use with --coords FILE only"),
+        ("--beside few.tsv", 3, "the layout of g.npz: 40 rows, but few.tsv has 5"),
         ("--what degrees --coords xyz.npy", 2, "--coords has no effect"),
         ("--what degrees --labels y.npy", 2, "--what graph or adjacency"),
         ("--coords xyz.npy --labels y.npy --values degree", 2, "not both"),
@@ -388,6 +391,7 @@ def test_mistakes_exit_with_one_line_and_no_file(run, files, call, code, message
 @pytest.mark.parametrize(
     "call",
     [
+        "--labels y.npy --beside g.npz",
         "--coords xyz.npy --labels y.npy --view 10,20",
         "--coords xyz.npy --axes 0,2 --values y.npy --edges both",
         "--what degrees --beside g.npz --title Degrees",
@@ -405,3 +409,48 @@ def test_nodes_that_are_left_out_are_said(run, files):
     result = run("plot", "g.npz", "-o", "fig.png", "--coords", "gaps.npy", "-q")
     assert result.code == 0
     assert "4 nodes have no coordinates and are left out" in result.err
+
+
+def test_a_graph_without_coordinates_is_laid_out_and_that_is_said(run, files):
+    result = run("plot", "g.npz", "-o", "fig.png")
+    assert "g.npz: laid out by the number of edges between nodes" in result.err
+    assert "40 nodes drawn" in result.err
+
+
+def as_graph(net) -> Graph:
+    return Graph(csr_array(nx.to_scipy_sparse_array(net, format="csr", dtype=float)))
+
+
+def test_distances_of_a_layout_follow_the_edges():
+    net = nx.grid_2d_graph(12, 12)
+    at = lay_out(as_graph(net))
+    hops = dict(nx.all_pairs_shortest_path_length(net))
+    hops = np.array([[hops[a][b] for b in net] for a in net])
+    apart = np.linalg.norm(at[:, np.newaxis] - at, axis=2)
+    assert np.corrcoef(hops.ravel(), apart.ravel())[0, 1] > 0.9
+    edges = apart[hops == 1]
+    assert edges.max() < 3 * edges.min()
+
+
+def test_components_and_isolated_nodes_have_rooms_of_their_own():
+    nets = [nx.grid_2d_graph(9, 9), nx.path_graph(60), nx.cycle_graph(20)]
+    nets += [nx.star_graph(5), nx.path_graph(2), *[nx.empty_graph(1)] * 7]
+    at = lay_out(as_graph(nx.disjoint_union_all(nets)))
+    sizes = [len(net) for net in nets]
+    boxes = [
+        (a.min(axis=0), a.max(axis=0)) for a in np.split(at, np.cumsum(sizes)[:-1])
+    ]
+    for one, (low, high) in enumerate(boxes):
+        for other_low, other_high in boxes[:one]:
+            assert (low > other_high).any() or (high < other_low).any()
+    assert np.abs(at).max() == 0.5
+    assert len(np.unique(at.round(6), axis=0)) == len(at)
+
+
+def test_equal_graphs_have_equal_layouts_whatever_weights_and_directions():
+    graph = some_graph(directed=True)
+    at = lay_out(graph)
+    assert np.array_equal(at, lay_out(graph))
+    both = graph.adjacency.maximum(graph.adjacency.T)
+    assert np.array_equal(at, lay_out(Graph(csr_array(-both))))
+    assert lay_out(Graph(csr_array((1, 1)))).tolist() == [[0, 0]]

@@ -182,7 +182,7 @@ def test_ids_stand_beside_a_sparse_matrix(tmp_path):
 def test_graphs_and_similarities_are_no_features(tmp_path):
     graph = build_graph(counts().toarray(), k=5)
     formats.write_graph(tmp_path / "g.npz", graph)
-    with pytest.raises(InputError, match="a graph of nnkgraph, not features"):
+    with pytest.raises(InputError, match="a graph that nnkgraph wrote, not features"):
         formats.read_features(tmp_path / "g.npz", sparse="rows")
     sp.save_npz(tmp_path / "s.npz", graph.adjacency)
     scipy.io.savemat(tmp_path / "s.mat", {"W": graph.adjacency})

@@ -203,12 +203,17 @@ _id_column_opt = click.option(
 
 def table_options(function: Any) -> Any:
     """Add the options for reading tables with features, and other inputs."""
-    return _id_column_opt(_drop_opt(_header_opt(_delimiter_opt(_format_opt(function)))))
+    return label_options(_drop_opt(function))
 
 
 def label_options(function: Any) -> Any:
     """Add the options for reading tables with one value per row, and other inputs."""
-    return _id_column_opt(_header_opt(_delimiter_opt(_format_opt(function))))
+    return text_options(_format_opt(function))
+
+
+def text_options(function: Any) -> Any:
+    """Add the options for reading tables with one value per row."""
+    return _id_column_opt(_header_opt(_delimiter_opt(function)))
 
 
 def talk_options(function: Any) -> Any:

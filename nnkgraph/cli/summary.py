@@ -17,8 +17,18 @@ def say_result(features: str, output: str, full: dict[str, Any]) -> None:
         f"isolated: {full['isolated']}; rule {full['rule']} dropped "
         f"{full['dropped']} pairs"
     )
+    say_beside(output)
     _say_growth(full)
     _say_end(output, full)
+
+
+def say_beside(output: str) -> None:
+    """Name the second file of a graph, which nobody has asked for."""
+    from nnkgraph import formats
+
+    second = formats.file_beside(output)
+    if second is not None:
+        say.summary(f"{second}: what {output} has no room for; keep it beside")
 
 
 def say_shard(features: str, output: str, full: dict[str, Any]) -> None:

@@ -7,32 +7,34 @@ that can only be read once (a pipe, standard input) is read into memory first.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nnkgraph.formats import _sidecar
-from nnkgraph.formats._checks import check_file, check_ids, check_output
-from nnkgraph.formats._choose import choose, reader, split_item, suffixes
-from nnkgraph.formats._format import Extras, Target, ignore
-from nnkgraph.formats._output import Outputs, is_stream
+from nnkgraph.formats._checks import (
+    check_classes,
+    check_file,
+    check_ids,
+    check_output,
+)
+from nnkgraph.formats._choose import is_known, reader, split_item
+from nnkgraph.formats._format import Extras, ignore
+from nnkgraph.formats._output import is_stream, write_file
 from nnkgraph.formats._reading import read_features, read_labels, read_values
-from nnkgraph.formats._source import show
+from nnkgraph.formats._sidecar import file_beside
+from nnkgraph.formats._write import write_answers, write_candidates, write_graph
 
 if TYPE_CHECKING:
-    from nnkgraph.data import (
-        Answers,
-        Candidates,
-        FloatArray,
-        Graph,
-        IndexArray,
-    )
+    from nnkgraph.data import FloatArray, Graph, IndexArray
     from nnkgraph.formats._format import Note
 
     AnyPath = str | os.PathLike[str]
 
 __all__ = [
+    "check_classes",
     "check_file",
     "check_ids",
     "check_output",
+    "file_beside",
     "ignore",
     "is_known",
     "is_stream",
@@ -75,76 +77,3 @@ def read_candidates(
     """Read ``neighbors`` and maybe ``distances``, or a bare array of neighbors."""
     plugin, source = reader("read_candidates", os.fspath(spec), format)
     return plugin.read_candidates(source)
-
-
-def write_graph(
-    path: AnyPath,
-    graph: Graph,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-) -> None:
-    """Write a graph, whole or not at all.
-
-    What the format cannot carry goes to ``<path>.nnk.npz``, except for standard
-    output, pipes and devices.
-
-    Raises
-    ------
-    OutputError
-        Where it cannot be written; what was there before is untouched.
-    """
-    target = os.fspath(path)
-    plugin, suffix = choose("write_graph", target, format)
-    check_ids(target, graph.ids, format=format)
-    with Outputs(target) as outputs:
-        stream = outputs.open(target)
-        plugin.write_graph(stream, graph, Target(show(target), suffix))
-        stream.flush()
-        if plugin.beside and not is_stream(target):
-            _sidecar.write(outputs, target, stream, graph, plugin.beside)
-
-
-def write_candidates(
-    path: AnyPath,
-    candidates: Candidates,
-    *,
-    provenance: dict[str, Any],
-    format: str | None = None,  # noqa: A002 - the name of the option
-) -> None:
-    """Write ``neighbors`` and ``distances``, whole or not at all."""
-    target = os.fspath(path)
-    plugin, _ = choose("write_candidates", target, format)
-    with Outputs(target) as outputs:
-        stream = outputs.open(target)
-        plugin.write_candidates(stream, candidates, provenance)
-        stream.flush()
-
-
-def write_answers(
-    path: AnyPath,
-    answers: Answers,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-) -> None:
-    """Write neighborhoods of queries, whole or not at all."""
-    target = os.fspath(path)
-    plugin, suffix = choose("write_answers", target, format)
-    place = Target(show(target), suffix)
-    plugin.check_ids([*(answers.ids or ()), *(answers.query_ids or ())], place)
-    with Outputs(target) as outputs:
-        stream = outputs.open(target)
-        plugin.write_answers(stream, answers, place)
-        stream.flush()
-
-
-def write_file(path: AnyPath, content: bytes) -> None:
-    """Write any file, whole or not at all."""
-    target = os.fspath(path)
-    with Outputs(target) as outputs:
-        outputs.open(target).write(content)
-
-
-def is_known(path: AnyPath, role: str) -> bool:
-    """Return whether a name says which format a file has, for a role."""
-    name = split_item(os.fspath(path))[0].lower()
-    return name.endswith(tuple(suffixes(role)))

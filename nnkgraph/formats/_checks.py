@@ -84,6 +84,20 @@ def check_ids(
     plugin.check_ids(ids or (), Target(show(target), suffix))
 
 
+def check_classes(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Check before anything is read that a graph's format can carry classes."""
+    target = os.fspath(path)
+    if not choose("write_graph", target, format)[0].has_classes:
+        raise ParameterError(
+            f"{show(target)}: this format has no room for classes; write .gexf or "
+            ".graphml, or leave the labels out"
+        )
+
+
 def _check_stdout(name: str, *, binary: bool) -> None:
     """Refuse bytes that would garble a terminal."""
     stream: object = sys.stdout

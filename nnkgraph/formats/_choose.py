@@ -41,6 +41,12 @@ def suffixes(role: str) -> dict[str, str]:
     }
 
 
+def is_known(path: str | os.PathLike[str], role: str) -> bool:
+    """Return whether a name says which format a file has, for a role."""
+    name = split_item(os.fspath(path))[0].lower()
+    return name.endswith(tuple(suffixes(role)))
+
+
 def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
     """Return the format for a path, and the suffix that stands for it."""
     known = suffixes(role)
@@ -74,6 +80,10 @@ def reader(role: str, spec: str, wanted: str | None) -> tuple[Format, Source]:
     if path == "-":
         choose(role, path, wanted)  # before anything is waited for
     source = open_source(path, item=item, name=spec)
+    if role == "read_features":
+        from nnkgraph.formats._notfeatures import refuse_graph
+
+        refuse_graph(source, by_name=wanted is None)
     plugin, suffix = choose(role, path, wanted)
     columns = role == "read_column" and not plugin.binary  # of a table of text
     if source.item is not None and not (plugin.has_items or columns):

@@ -76,6 +76,9 @@ class Target:
     suffix: str
     """The file name ending that chose the format."""
 
+    classes: Sequence[str] | None = None
+    """The class of every node, empty where it has none, for programs that color."""
+
 
 @dataclass(frozen=True, slots=True)
 class Extras:
@@ -106,6 +109,9 @@ class Format:
 
     has_columns: ClassVar[bool] = False
     """Whether a binary table names its columns, so that one can be that of the ids."""
+
+    has_classes: ClassVar[bool] = False
+    """Whether the nodes of its graphs can carry a class."""
 
     beside: ClassVar[tuple[str, ...]] = ()
     """The fields of `Extras` that its graphs need a second file for."""

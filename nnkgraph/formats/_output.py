@@ -143,6 +143,13 @@ class Outputs:
                 Path(temporary).unlink()
 
 
+def write_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write any file, whole or not at all."""
+    target = os.fspath(path)
+    with Outputs(target) as outputs:
+        outputs.open(target).write(content)
+
+
 def _temporary(directory: str) -> tuple[str, BinaryIO]:
     """Make a file with a random name, and lock it so that it is known to be in use."""
     while True:

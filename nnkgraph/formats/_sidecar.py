@@ -48,6 +48,12 @@ def write(
     write_archive(outputs.open(target), members)
 
 
+def file_beside(path: str) -> str | None:
+    """Return the name of the file beside a graph, where there is one."""
+    name = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
+    return name + SUFFIX if os.path.isfile(name + SUFFIX) else None  # noqa: PTH113
+
+
 def read(source: Source, note: Note) -> Extras:
     """Read the file beside a graph; an absent or foreign one holds nothing."""
     if source.path is None:

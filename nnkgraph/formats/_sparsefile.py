@@ -12,6 +12,7 @@ from nnkgraph.errors import InputError
 from nnkgraph.formats._adjacency import check_nodes, from_edges, is_symmetric
 from nnkgraph.formats._arrays import REAL
 from nnkgraph.formats._memory import check_fits
+from nnkgraph.formats._notfeatures import not_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ def rows_from_sparse(archive: Archive) -> SparseRows:
 
     name = archive.name
     if "directed" in archive or "provenance" in archive:
-        raise InputError(f"{name}: holds a graph of nnkgraph, not features")
+        raise not_features(name)
     n, d = _shape(archive)
     rows, cols, data = _entries(archive, n, d)
     check_sparse_shape((n, d), len(data), name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import itertools
 import re
 from abc import ABC, abstractmethod
 from array import array
@@ -16,54 +14,21 @@ import numpy as np
 from nnkgraph.errors import InputError
 from nnkgraph.formats._adjacency import from_edges
 from nnkgraph.formats._extras import checked, parse_provenance
-from nnkgraph.formats._format import unfit
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, Graph
-    from nnkgraph.formats._format import Extras, Target
+    from nnkgraph.formats._format import Extras
 
 _CHUNK = 1 << 20
-_BLOCK = 1 << 16
 _ENCODING = re.compile(
     r"utf-?(8|16)([bl]e)?|us-ascii|ascii|iso-?8859-?\d+|latin-?\d|(windows|cp)-?125\d",
     re.IGNORECASE,
 )
-_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# Attribute values would lose these, were they not written as references.
-_SPACES = {ord("\t"): "&#9;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
-
-
-def check_xml_ids(ids: Sequence[str], target: Target) -> None:
-    """Refuse ids that XML cannot carry."""
-    for one in ids:
-        if _ILLEGAL.search(one):
-            why = "has a character that XML forbids; write .npz instead"
-            raise unfit(one, target, why)
-
-
-def xml_names(graph: Graph) -> Sequence[str]:
-    """Return what nodes are called in the file."""
-    if graph.ids is None:
-        return [str(node) for node in range(graph.nodes)]
-    return [html.escape(one).translate(_SPACES) for one in graph.ids]
-
-
-def node_blocks(
-    graph: Graph, names: Sequence[str]
-) -> Iterator[Iterable[tuple[str, float | None]]]:
-    """Yield the names of nodes, each with its error or None, some at a time."""
-    for start in range(0, len(names), _BLOCK):
-        block = names[start : start + _BLOCK]
-        if graph.errors is None:
-            yield zip(block, itertools.repeat(None))
-        else:
-            errors = graph.errors[start : start + _BLOCK].tolist()
-            yield zip(block, errors, strict=True)
 
 
 def is_plain(names: Sequence[str]) -> bool:

@@ -11,7 +11,12 @@ from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._gexfxml import GexfReader
 from nnkgraph.formats._text import open_bytes, write_text
-from nnkgraph.formats._xml import check_xml_ids, node_blocks, xml_names
+from nnkgraph.formats._xmlnodes import (
+    check_xml_ids,
+    node_attributes,
+    node_blocks,
+    xml_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +39,7 @@ http://www.gexf.net/1.2draft/gexf.xsd" version="1.2">
 class Gexf(Format):
     """GEXF for Gephi, networkx and others (graphs)."""
 
+    has_classes: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".gexf", ".gexf.gz")
     beside: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
 
@@ -46,9 +52,9 @@ class Gexf(Format):
         names = xml_names(graph)
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write(_HEAD)
-            write("".join(_about(graph)))
+            write("".join(_about(graph, target)))
             write("<nodes>\n")
-            for block in node_blocks(graph, names):
+            for block in node_blocks(graph, names, target):
                 write("".join(_node(*one) for one in block))
             write("</nodes>\n<edges>\n")
             number = 0
@@ -71,7 +77,7 @@ class Gexf(Format):
             return GexfReader(source.name).read(stream, extras)
 
 
-def _about(graph: Graph) -> Iterator[str]:
+def _about(graph: Graph, target: Target) -> Iterator[str]:
     text = html.escape(provenance_text(graph.provenance), quote=False)
     yield "<meta>\n<creator>nnkgraph</creator>\n"
     if graph.ids is not None:
@@ -79,20 +85,21 @@ def _about(graph: Graph) -> Iterator[str]:
     yield f"<description>{text}</description>\n</meta>\n"
     kind = "directed" if graph.directed else "undirected"
     yield f'<graph defaultedgetype="{kind}" mode="static">\n'
-    if graph.errors is not None:
-        yield (
-            '<attributes class="node" mode="static">\n'
-            '<attribute id="error" title="error" type="double"/>\n</attributes>\n'
-        )
+    attributes = node_attributes(graph, target)
+    if attributes:
+        yield '<attributes class="node" mode="static">\n'
+        for name, kind in attributes:
+            yield f'<attribute id="{name}" title="{name}" type="{kind}"/>\n'
+        yield "</attributes>\n"
 
 
-def _node(name: str, error: float | None) -> str:
-    if error is None:
+def _node(name: str, attributes: list[tuple[str, str]]) -> str:
+    if not attributes:
         return f'<node id="{name}" label="{name}"/>\n'
-    return (
-        f'<node id="{name}" label="{name}"><attvalues>'
-        f'<attvalue for="error" value="{error!r}"/></attvalues></node>\n'
+    values = "".join(
+        f'<attvalue for="{key}" value="{text}"/>' for key, text in attributes
     )
+    return f'<node id="{name}" label="{name}"><attvalues>{values}</attvalues></node>\n'
 
 
 plugin: type[Format] = Gexf

@@ -11,7 +11,12 @@ from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Format
 from nnkgraph.formats._graphxml import GraphMlReader
 from nnkgraph.formats._text import open_bytes, write_text
-from nnkgraph.formats._xml import check_xml_ids, node_blocks, xml_names
+from nnkgraph.formats._xmlnodes import (
+    check_xml_ids,
+    node_attributes,
+    node_blocks,
+    xml_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +38,7 @@ http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
 class GraphMl(Format):
     """GraphML for networkx, igraph, Gephi and others (graphs)."""
 
+    has_classes: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".graphml", ".graphml.gz")
     beside: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
 
@@ -45,8 +51,8 @@ class GraphMl(Format):
         names = xml_names(graph)
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write(_HEAD)
-            write("".join(_keys(graph)))
-            for block in node_blocks(graph, names):
+            write("".join(_keys(graph, target)))
+            for block in node_blocks(graph, names, target):
                 write("".join(_node(*one) for one in block))
             for rows, cols, weights in edge_blocks(graph):
                 parts = zip(rows, cols, weights, strict=True)
@@ -66,10 +72,9 @@ class GraphMl(Format):
             return GraphMlReader(source.name).read(stream, extras)
 
 
-def _keys(graph: Graph) -> Iterator[str]:
+def _keys(graph: Graph, target: Target) -> Iterator[str]:
     keys = [("weight", "edge", "double"), ("provenance", "graph", "string")]
-    if graph.errors is not None:
-        keys.append(("error", "node", "double"))
+    keys += [(key, "node", kind) for key, kind in node_attributes(graph, target)]
     if graph.ids is not None:
         keys.append(("ids", "graph", "boolean"))
     for key, owner, kind in keys:
@@ -81,10 +86,11 @@ def _keys(graph: Graph) -> Iterator[str]:
         yield '<data key="ids">true</data>\n'
 
 
-def _node(name: str, error: float | None) -> str:
-    if error is None:
+def _node(name: str, attributes: list[tuple[str, str]]) -> str:
+    if not attributes:
         return f'<node id="{name}"/>\n'
-    return f'<node id="{name}"><data key="error">{error!r}</data></node>\n'
+    data = "".join(f'<data key="{key}">{text}</data>' for key, text in attributes)
+    return f'<node id="{name}">{data}</node>\n'
 
 
 plugin: type[Format] = GraphMl

@@ -21,6 +21,7 @@ from nnkgraph.formats._matuse import (
     sparse_rows,
     square_entries,
 )
+from nnkgraph.formats._notfeatures import not_features
 from nnkgraph.formats._source import show
 from nnkgraph.formats._sparsefile import sparse_features
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from nnkgraph.data import Graph
     from nnkgraph.formats._format import Extras, Note, Target, TextOptions
     from nnkgraph.formats._source import Source
+
+_OURS = {"W", "directed", "provenance"}
+"""The variables of every graph that was written here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class MatLab(Format):
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the variable that the item names."""
         with open_mat(source) as mat:
+            if source.item is None and set(mat.variables) >= _OURS:
+                raise not_features(source.name)
             name = source.item or pick_matrix(mat)
             require(mat, name, "number", "sparse")
             if mat.kind(name) == "sparse":

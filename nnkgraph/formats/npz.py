@@ -18,6 +18,7 @@ from nnkgraph.formats._extras import (
     provenance_text,
 )
 from nnkgraph.formats._format import Extras, Format
+from nnkgraph.formats._notfeatures import not_features
 from nnkgraph.formats._source import show
 from nnkgraph.formats._sparsefile import (
     from_sparse,
@@ -198,7 +199,7 @@ def _pick(archive: Archive, source: Source) -> str:
         _require(archive, source.item)
         return source.item
     if "edge_index" in archive:
-        raise InputError(f"{source.name}: holds the edges of a graph, not features")
+        raise not_features(source.name, ours="provenance" in archive)
     matrices = [
         key
         for key, header in archive.headers.items()

@@ -13,6 +13,7 @@ from nnkgraph.formats._arrow import arrow, open_table
 from nnkgraph.formats._arrowtable import read_graph, read_matrix, read_values
 from nnkgraph.formats._facts import TITLE, fact_lines
 from nnkgraph.formats._format import Format, unfit
+from nnkgraph.formats._notfeatures import not_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,8 @@ class Parquet(Format):
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read all columns of numbers, or the column of lists that the item names."""
         with open_table(source) as table:
+            if TITLE.encode() in (table.schema.metadata or {}):
+                raise not_features(source.name)
             return read_matrix(table, source.item, options)
 
     def read_column(

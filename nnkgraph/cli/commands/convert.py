@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from nnkgraph.cli import options, say
@@ -13,25 +15,49 @@ from nnkgraph.cli.command import Command
 @click.argument("output", type=click.Path())
 @click.option("--from", "from_", metavar="NAME", help="Format of GRAPH, for '-'.")
 @click.option("--to", metavar="NAME", help="Format of OUTPUT, for '-'.")
+@click.option(
+    "--labels",
+    type=click.Path(),
+    metavar="FILE[::ITEM]",
+    help="Classes of the nodes, for .gexf and .graphml: a node attribute 'class'.",
+)
+@options.text_options
 @options.no_clobber_opt
 @options.talk_options
 def command(
-    graph: str, output: str, from_: str | None, to: str | None, no_clobber: bool
+    graph: str,
+    output: str,
+    from_: str | None,
+    to: str | None,
+    labels: str | None,
+    no_clobber: bool,
+    **table: Any,
 ) -> None:
     """Convert GRAPH to OUTPUT; the formats follow from the names.
 
     Nothing is lost: isolated nodes, ids, errors and provenance travel along, in a
-    file OUTPUT.nnk.npz beside formats that cannot hold them.
+    file OUTPUT.nnk.npz beside formats that cannot hold them. With --labels, Gephi and
+    other programs can color the nodes by their 'class'.
 
     \b
     Examples:
       nnkgraph convert graph.npz graph.graphml
       nnkgraph convert graph.npz - --to tsv | head
+      nnkgraph convert graph.npz graph.gexf --labels table.csv::kind --id-column id
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph
+    from nnkgraph.cli.files import read_graph, read_labels
+    from nnkgraph.cli.summary import say_beside
 
-    formats.check_output(output, format=to, no_clobber=no_clobber, inputs=[graph])
+    inputs = [graph, *([labels] if labels else [])]
+    formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
+    classes = None
+    if labels is not None:
+        formats.check_classes(output, format=to)
+        classes = read_labels(labels, **table, minus_one=True)
+    elif any(value is not None for value in table.values()):
+        raise click.UsageError("--delimiter, --header and --id-column are for --labels")
     read = read_graph(graph, format=from_)
-    formats.write_graph(output, read, format=to)
+    formats.write_graph(output, read, format=to, labels=classes)
     say.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
+    say_beside(output)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nnkgraph.cli import options, say
 from nnkgraph.cli.command import Command
+
+if TYPE_CHECKING:
+    from nnkgraph.cli.tables import Tables
+    from nnkgraph.data import Features, Graph
 
 
 @click.command(cls=Command)
@@ -17,6 +22,12 @@ from nnkgraph.cli.command import Command
     required=True,
     metavar="I",
     help="Row number from 0, or an id where the features have ids.",
+)
+@click.option(
+    "--graph",
+    type=click.Path(),
+    metavar="GRAPH",
+    help="Explain this graph of FEATURES: its parameters are taken from it.",
 )
 @click.option(
     "-o",
@@ -29,7 +40,7 @@ from nnkgraph.cli.command import Command
     "--coords",
     type=click.Path(),
     metavar="FILE",
-    help="Where the nodes are, for features that have not 2 or 3 columns.",
+    help="Where the nodes are.  [default: features with 2 or 3 columns, or a plane]",
 )
 @options.k_opt
 @options.method_opt
@@ -47,6 +58,7 @@ from nnkgraph.cli.command import Command
 def command(
     features: str,
     node: str,
+    graph: str | None,
     output: str | None,
     coords: str | None,
     format: str | None,  # noqa: A002 - the option's name
@@ -60,34 +72,42 @@ def command(
 ) -> None:
     """Explain why each candidate of a node was kept or dropped.
 
-    Candidates, bandwidth and weights are those of build with the same options, before
-    the two directions of an edge are joined. K is the similarity with the node; the
-    residual is K minus what the kept neighbors cover. A candidate is kept where that
-    would be positive without it. A dropped one names the neighbor that covers most of
-    it, and how much (term); "pairwise" says whether a single neighbor, and which, is
-    enough to exclude it (kernel ratio interval); "alone" means that it would get no
-    weight even as the only candidate. Methods: nnk, omp, mp, l1.
+    Candidates, bandwidth and weights are those of build with the same options, or of
+    --graph, before the two directions of an edge are joined. K is the similarity with
+    the node; the residual is K minus what the kept neighbors cover. A candidate is kept
+    where that would be positive without it. A dropped one hides behind the neighbor
+    that covers most of it, by as much as "term" says; "pairwise" says whether this one,
+    or another, is enough to exclude it (kernel ratio interval), or several are needed;
+    "alone" means that it would get no weight even as the only candidate. Methods: nnk,
+    omp, mp, l1. --json has all digits.
 
-    With -o also a picture, of 2-D or 3-D features or over --coords. For the Gaussian
-    kernel and 2-D features it has the plane of every neighbor.
+    With -o also a picture, of 2-D or 3-D features or over --coords; of more columns it
+    shows the plane in which the candidates spread most. For the Gaussian kernel and 2-D
+    features it has the plane of every neighbor.
 
     \b
     Examples:
       nnkgraph explain points.npy --node 17
+      nnkgraph explain points.npy --graph graph.npz --node 17
       nnkgraph explain table.csv --id-column id --node a0 -k 15 -o a0.png
       nnkgraph explain points.npy --node 17 --kernel cosine --json
     """
-    from nnkgraph import formats, registry
-    from nnkgraph.cli.files import read_features
+    from nnkgraph.cli.explained import below, table_of
+    from nnkgraph.cli.files import read_graph
     from nnkgraph.cli.progress import Progress
     from nnkgraph.cli.tables import Tables
-    from nnkgraph.tasks.explain import explain
+    from nnkgraph.tasks.explain import explain, explain_built
 
-    kernel = registry.create("kernels", settings["kernel"])
     if coords is not None and output is None:
         raise click.UsageError("--coords is for a picture: say where with -o")
+    files = [one for one in (features, graph, coords) if one is not None]
     if output is not None:
-        _check_picture(output, features, coords, no_clobber=no_clobber)
+        _check_picture(output, files, no_clobber=no_clobber)
+    kernel, built = settings["kernel"], None
+    if graph is not None:
+        built = read_graph(graph)
+        _check_given(graph, built)
+        kernel = built.provenance["kernel"]
     tables = Tables(
         [features, coords],
         delimiter=delimiter,
@@ -95,50 +115,91 @@ def command(
         id_column=id_column,
         drop=drop,
     )
-    matrix = read_features(
-        features,
-        format=format,
-        sparse="similarities" if kernel.base == "gram" else "",
-        **tables.features(features, format),
-    )
-    where = None
+    matrix, where = _read(features, format, coords, tables, kernel)
     if output is not None:
         from nnkgraph.tasks.explain.picture import check_places
 
-        if coords is not None:
-            own = tables.others(coords, beside=True)
-            where = read_features(coords, format=None, **own)
-        check_places(matrix, where, settings["kernel"])
-    found = explain(matrix, node, stages=Progress(), **settings)
-    if output is not None:
-        from nnkgraph.tasks.explain.picture import draw_explanation
-        from nnkgraph.tasks.plot import rendered
-
-        picture = rendered(draw_explanation(found, matrix, where), output)
-        formats.write_file(output, picture)
+        check_places(matrix, where, kernel)
+    if built is None:
+        found = explain(matrix, node, stages=Progress(), **settings)
+    else:
+        found = explain_built(matrix, built, node, name=graph or "", stages=Progress())
     for note in found.notes:
         say.summary(note)
     if output is not None:
-        say.summary(f"{output}: node {found.name} drawn")
+        _draw(output, found, matrix, where)
     if json:
         from json import dumps
 
         about = {**found.facts, "candidates": found.candidates}
         say.data(dumps(about, indent=2, allow_nan=False))
     else:
-        say.data(f"{_table(found.candidates)}\n\n{_below(found.facts)}")
+        say.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
     _check_quality(found)
 
 
-def _check_picture(
-    output: str, features: str, coords: str | None, *, no_clobber: bool
-) -> None:
+def _read(
+    features: str,
+    format: str | None,  # noqa: A002 - the option's name
+    coords: str | None,
+    tables: Tables,
+    kernel: str,
+) -> tuple[Features, Features | None]:
+    """Read features, and coordinates where there are any."""
+    from nnkgraph import registry
+    from nnkgraph.cli.files import read_features
+
+    gram = registry.create("kernels", kernel).base == "gram"
+    sparse: Any = "similarities" if gram else ""
+    told = tables.features(features, format)
+    matrix = read_features(features, format=format, sparse=sparse, **told)
+    if coords is None:
+        return matrix, None
+    told = tables.others(coords, beside=True)
+    return matrix, read_features(coords, format=None, **told)
+
+
+def _draw(output: str, found: Any, matrix: Features, where: Features | None) -> None:
+    """Write the picture, and say what it shows."""
+    from nnkgraph import formats
+    from nnkgraph.tasks.explain.picture import draw_explanation, is_projected
+    from nnkgraph.tasks.plot import rendered
+
+    picture = rendered(draw_explanation(found, matrix, where), output)
+    formats.write_file(output, picture)
+    shown = ""
+    if is_projected(matrix, where):
+        columns = matrix.x.shape[1]
+        shown = (
+            f", in the plane where its candidates spread most (of {columns} columns)"
+        )
+    say.summary(f"{output}: node {found.name} drawn{shown}")
+
+
+def _check_picture(output: str, inputs: list[str], *, no_clobber: bool) -> None:
     from nnkgraph import formats
     from nnkgraph.tasks.plot import SUFFIXES, new_figure
 
-    inputs = [features, *([coords] if coords else [])]
     formats.check_file(output, suffixes=SUFFIXES, no_clobber=no_clobber, inputs=inputs)
     new_figure(1, 1)  # a missing package is said before the work, not after it
+
+
+def _check_given(name: str, graph: Graph) -> None:
+    """Refuse options that say something else than the graph."""
+    from nnkgraph.errors import ParameterError
+    from nnkgraph.tasks.explain import contradictions
+
+    ctx = click.get_current_context()
+    given = {
+        one: ctx.params[one]
+        for one in ("k", "method", "kernel", "sigma", "search", "scale", "seed")
+        if ctx.get_parameter_source(one) is not ParameterSource.DEFAULT
+    }
+    for option, ours, theirs in contradictions(given, graph, name):
+        raise ParameterError(
+            f"--{option} {ours} contradicts {name}, which was built with {option} "
+            f"{theirs}: leave one out"
+        )
 
 
 def _check_quality(found: Any) -> None:
@@ -151,74 +212,3 @@ def _check_quality(found: Any) -> None:
             f"node {found.name} misses the certificate of {CERTIFICATE_LIMIT:g}: "
             f"{proof:.1e}; another --sigma may help"
         )
-
-
-def _table(entries: list[dict[str, Any]]) -> str:
-    """Return aligned columns, numbers to the right."""
-    named = any(entry["id"] is not None for entry in entries)
-    head = ["rank", "node", *(["id"] if named else []), "distance", "K", "weight"]
-    cells = [[*head, "residual", "result", "redundant to", "term", "pairwise"]]
-    cells += [_cells(entry, named=named) for entry in entries]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in cells
-    )
-
-
-def _cells(entry: dict[str, Any], *, named: bool) -> list[str]:
-    name = entry["redundant_to_id"] if named else entry["redundant_to"]
-    values = [entry[key] for key in ("distance", "similarity", "weight")]
-    return [
-        str(entry["rank"]),
-        str(entry["node"]),
-        *([say.printable(entry["id"])] if named else []),
-        *("-" if value is None else f"{value:.6g}" for value in values),
-        f"{entry['residual']:.3g}",
-        "kept" if entry["kept"] else "dropped",
-        "-" if name is None else say.printable(str(name)),
-        "-" if entry["term"] is None else f"{entry['term']:.4g}",
-        _pairwise(entry, named=named),
-    ]
-
-
-def _pairwise(entry: dict[str, Any], *, named: bool) -> str:
-    if entry["kept"]:
-        return "-"
-    if entry["unwanted"]:
-        return "alone"
-    by = entry["pairwise_by_ids" if named else "pairwise_by"]
-    return f"yes, {say.printable(str(by[0]))}" if by else "no"
-
-
-def _below(facts: dict[str, Any]) -> str:
-    """Return what is known of the node as a whole, a line each."""
-    dropped = facts["candidate_count"] - facts["kept"]
-    name = str(facts["node"])
-    lines: list[tuple[str, Any]] = [
-        ("node", name if facts["id"] is None else f"{name} ({facts['id']})"),
-        ("kept", f"{facts['kept']} of {facts['candidate_count']}"),
-        (
-            "dropped",
-            f"{dropped}, a single neighbor suffices for {facts['dropped_pairwise']}",
-        ),
-        ("J", facts["error"]),
-        ("K_qq", facts["own_similarity"]),
-        ("sum of weights", facts["weight_sum"]),
-        ("effective neighbors", facts["effective_neighbors"]),
-        ("sigma", facts["sigma"]),
-        ("certificate", facts["certificate"]),
-    ]
-    if facts["kept_against_pairwise"]:
-        lines.insert(
-            3, ("kept although", f"{facts['kept_against_pairwise']} excluded pairwise")
-        )
-    return "\n".join(f"{name:<19}  {_short(value)}" for name, value in lines)
-
-
-def _short(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else say.printable(str(value))

@@ -53,6 +53,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     "--coords",
     type=click.Path(),
     metavar="FILE[::ITEM]",
+    show_default="laid out by its edges",
     help="Where the nodes are: features with 2 or 3 columns. Rows with NaN are left "
     "out.",
 )
@@ -64,7 +65,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     ),
     default="graph",
     show_default=True,
-    help="The graph over coordinates, how degrees, weights, kept candidates or errors "
+    help="The graph itself, how degrees, weights, kept candidates or errors "
     "are distributed, or the matrix.",
 )
 @click.option(
@@ -119,15 +120,17 @@ def command(
     no_clobber: bool,
     **given: Any,
 ) -> None:
-    """Draw GRAPH over coordinates, or what --what names.
+    """Draw GRAPH as .png, .svg or .pdf, or what --what names.
 
-    The picture is .png, .svg or .pdf. Two graphs share limits, colors and the scale of
-    weights. Of more than 20,000 edges an .svg or .pdf holds a picture instead of every
-    line. A matrix of more than 400 nodes shows blocks of nodes. Needs matplotlib:
-    pip install 'nnkgraph[plot]'.
+    Without --coords nodes are laid out so that their distances follow the number of
+    edges between them; components lie beside each other. Two graphs share places,
+    limits, colors and the scale of weights. Of more than 20,000 edges an .svg or .pdf
+    holds a picture instead of every line. A matrix of more than 400 nodes shows blocks
+    of nodes. Needs matplotlib: pip install 'nnkgraph[plot]'.
 
     \b
     Examples:
+      nnkgraph plot graph.npz -o graph.png
       nnkgraph plot graph.npz --coords points.npy -o graph.png
       nnkgraph plot knn.npz --beside nnk.npz --coords points.npy -o both.png
       nnkgraph plot graph.npz --coords points.h5::x --labels points.h5::y -o y.pdf
@@ -136,6 +139,7 @@ def command(
     """
     from nnkgraph import formats
     from nnkgraph.cli.files import read_graph
+    from nnkgraph.cli.progress import Progress
     from nnkgraph.tasks import plot
 
     _check_options(what, given)
@@ -151,6 +155,8 @@ def command(
     table = {"delimiter": delimiter, "header": header, "id_column": id_column}
     read = _read(given, {"format": format, **table})
     graphs = [(name, read_graph(name)) for name in named]
+    if what == "graph" and given["coords"] is None:
+        read["coordinates"] = plot.laid_out(graphs, stages=Progress())
     _say_order(graphs, read)
     if what == "graph":
         figure = plot.draw(graphs, **read, title=title)
@@ -164,7 +170,13 @@ def command(
         left_out = plot.count_unplaced(graphs, read["coordinates"], read["axes"])
     if left_out:
         say.warning(
-            f"{given['coords']}: {left_out} nodes have no coordinates and are left out"
+            f"{read['coordinates'].name}: {left_out} nodes have no coordinates and are "
+            "left out"
+        )
+    if what == "graph" and given["coords"] is None:
+        say.summary(
+            f"{graph}: laid out by the number of edges between nodes; --coords FILE "
+            "says otherwise"
         )
     nodes = graphs[0][1].nodes
     some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
@@ -181,7 +193,7 @@ def _say_order(graphs: list[tuple[str, Any]], read: dict[str, Any]) -> None:
 
 
 def _check_options(what: str, given: dict[str, Any]) -> None:
-    """Refuse what would have no effect, and a graph without a place."""
+    """Refuse what would have no effect."""
     from nnkgraph.errors import ParameterError
 
     for name, kinds in _MEANT_FOR.items():
@@ -190,11 +202,9 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
                 f"--{name} has no effect on --what {what}; leave it out, or ask for "
                 f"--what {' or '.join(sorted(kinds, reverse=True))}"
             )
-    if what == "graph" and given["coords"] is None:
-        raise ParameterError(
-            "--coords is missing: say where the nodes are (`nnkgraph embed` computes "
-            "coordinates), or ask for another picture, such as --what degrees"
-        )
+    for name in ("axes", "view"):
+        if given[name] is not None and given["coords"] is None:
+            raise ParameterError(f"--{name} is of use with --coords FILE only")
     if given["labels"] is not None and given["values"] is not None:
         raise ParameterError(
             "nodes have one color each: --labels or --values, not both"

@@ -32,7 +32,7 @@ def _file_option(name: str, text: str) -> Callable[[Any], Any]:
 )
 @_file_option("--labels", "Classes that color the nodes.")
 @_file_option(
-    "--coords", "Where the nodes are, in two columns.  [default: an eigenmap of GRAPH]"
+    "--coords", "Where the nodes are, in two columns.  [default: laid out by its edges]"
 )
 @options.table_options
 @options.no_clobber_opt

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.errors import InputError
 from nnkgraph.pairs import DISTANCES
 
 if TYPE_CHECKING:
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
 
 _LIGHT = 1e-8
 """Edges below this are dropped by ``build_graph``, unless it is told otherwise."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A node's candidates, nearest first, and what became of each."""
+
+    node: int
+    """The row that is explained: the first one with these values."""
+
+    name: str
+    """How people call it: its number, and its id where it has one."""
+
+    candidates: list[dict[str, Any]]
+    """One entry per candidate; plain JSON values."""
+
+    facts: dict[str, Any]
+    """What is known about the neighborhood as a whole; plain JSON values."""
+
+    notes: list[str]
+    """What the user should know."""
 
 
 @dataclass(frozen=True)
@@ -109,3 +130,27 @@ def remarks_on(solved: Solved) -> list[str]:
             "sigma is too small for it; try --sigma local"
         )
     return remarks
+
+
+def find_node(features: Features, node: int | str) -> tuple[int, list[str]]:
+    """Return the row of a node, and a remark where its name could mean two rows."""
+    n, ids = len(features.x), features.ids
+    number = int(node) if isinstance(node, int) or node.isdecimal() else -1
+    if isinstance(node, str) and ids and node in ids:
+        row = ids.index(node)
+        if row != number and 0 <= number < n:
+            named = f"{node!r} is the id of row {row}, which is explained, not row"
+            return row, [f"{named} {number} (id {ids[number]!r})"]
+        return row, []
+    if not 0 <= number < n:
+        also = f", or one of {n} ids such as {ids[0]!r}" if ids else ""
+        raise InputError(
+            f"{features.name}: there is no node {node!r}: it has {n} rows, use a number"
+            f" from 0 to {n - 1}{also}"
+        )
+    return number, []
+
+
+def name_of(features: Features, row: int) -> str:
+    """Return what people call a row: its number, and its id where it has one."""
+    return f"{row} ({features.ids[row]})" if features.ids else str(row)

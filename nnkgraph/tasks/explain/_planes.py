@@ -1,4 +1,4 @@
-"""Where the planes of neighbors leave room, within what a picture shows."""
+"""Planes: where those of neighbors leave room, and the one that a picture shows."""
 
 from __future__ import annotations
 
@@ -51,3 +51,15 @@ def region(
                 kept.append(corners[at])
         corners = np.array(kept).reshape(-1, 2)
     return corners
+
+
+def projected(points: FloatArray) -> tuple[FloatArray, float]:
+    """Return the plane in which points spread most, and its share of their variance."""
+    centered = points - points.mean(axis=0)
+    _, size, axes = np.linalg.svd(centered, full_matrices=False)
+    at = np.zeros((len(points), 2))
+    for i, axis in enumerate(axes[:2]):
+        # The largest entry in size is positive: pictures do not flip.
+        at[:, i] = centered @ (axis * np.sign(axis[np.abs(axis).argmax()]))
+    whole = float((size**2).sum())
+    return at, float((size[:2] ** 2).sum()) / whole if whole > 0 else 1.0

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.errors import InputError
-from nnkgraph.scaling import scaled
+from nnkgraph.tasks.explain._places import check_places, is_projected, places
 from nnkgraph.tasks.explain._planes import region, view
 from nnkgraph.tasks.plot import new_figure
+
+__all__ = ["check_places", "draw_explanation", "has_planes", "is_projected"]
 
 if TYPE_CHECKING:
     from nnkgraph.data import Features, FloatArray
@@ -22,38 +23,11 @@ _MOST_NAMES = 12
 """Up to so many candidates all are named; of more, only the kept ones."""
 
 
+_LONGEST = 12
+"""Of longer names only the end is written."""
+
 _ASIDE = np.array([[0.64, -0.77], [0.77, 0.64]])
 """Turns by 50 degrees: names stand beside the lines that go on behind a neighbor."""
-
-
-def check_places(features: Features, coordinates: Features | None, kernel: str) -> None:
-    """Refuse what cannot be drawn, before any work is done."""
-    where = features if coordinates is None else coordinates
-    size = where.x.shape[1]
-    if coordinates is None and kernel.partition(":")[0] == "precomputed":
-        raise InputError(
-            f"{features.name}: similarities say not where nodes are: a picture needs "
-            "--coords FILE with 2 or 3 columns"
-        )
-    if size not in {2, 3}:
-        advice = (
-            ": give --coords FILE, as 'nnkgraph embed' writes it"
-            if coordinates is None
-            else ""
-        )
-        raise InputError(
-            f"{where.name}: {size} columns; a picture needs 2 or 3 of them{advice}"
-        )
-    if len(where.x) != len(features.x):
-        raise InputError(
-            f"{where.name}: coordinates of {len(where.x)} nodes, but {features.name} "
-            f"has {len(features.x)} rows"
-        )
-    if where.ids and features.ids and where.ids != features.ids:
-        raise InputError(
-            f"{where.name}: its ids are not those of {features.name}, or in another "
-            "order"
-        )
 
 
 def draw_explanation(
@@ -63,38 +37,44 @@ def draw_explanation(
 
     Over 2-D features, as they are scaled, the Gaussian kernel has planes: through every
     neighbor, perpendicular to its line to the node. What lies beyond one is redundant
-    next to that neighbor.
+    next to that neighbor. Of features with more columns the picture shows the plane in
+    which the node and its candidates spread most.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
     check_places(features, coordinates, found.facts["kernel"])
-    if coordinates is None:
-        x = scaled(features.x, found.facts["scale"], features.name)
-    else:
-        x = coordinates.x
-    x = np.asarray(x, np.float64)
+    shown = [found.node, *(entry["node"] for entry in found.candidates)]
+    flat = is_projected(features, coordinates)
+    x, share = places(found, features, coordinates, shown)
     size = x.shape[1]
     figure = new_figure(6.4, 7.8 if size == 2 else 6.8)
     # Left to itself, a 3-D picture would put lines and far nodes before near ones.
     three = {"projection": "3d", "computed_zorder": False} if size == 3 else {}
     axes: Any = figure.add_subplot(**three)
-    shown = [found.node, *(entry["node"] for entry in found.candidates)]
     low, high = view(x[shown])
     _draw_others(axes, np.delete(x, shown, axis=0), low, high)
-    if coordinates is None and has_planes(found, size):
+    if coordinates is None and not flat and has_planes(found, size):
         _draw_planes(axes, found, x, low, high)
     _draw_lines(axes, found, x)
     _draw_nodes(axes, found, x)
     _write_names(axes, found, x)
-    for name, start, stop in zip("xyz", low, high, strict=False):
-        getattr(axes, f"set_{name}lim")(start, stop)
-    axes.set_aspect("equal")
-    axes.tick_params(labelsize=8, color=_DROPPED, labelcolor=_DROPPED)
-    axes.set_title(_title(found), fontsize=11)
+    _frame(axes, low, high)
+    plane = f"\nthe plane with {share:.0%} of the spread of these points"
+    axes.set_title(_title(found) + plane * flat, fontsize=11)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
+
+
+def _frame(axes: Any, low: FloatArray, high: FloatArray) -> None:
+    """Set limits and the numbers along them: as they are, without an offset."""
+    for name, start, stop in zip("xyz", low, high, strict=False):
+        getattr(axes, f"set_{name}lim")(start, stop)
+        axes.locator_params(axis=name, nbins=5)
+    axes.ticklabel_format(useOffset=False)
+    axes.set_aspect("equal")
+    axes.tick_params(labelsize=8, color=_DROPPED, labelcolor=_DROPPED)
 
 
 def has_planes(found: Explanation, size: int) -> bool:
@@ -204,6 +184,7 @@ def _write_names(axes: Any, found: Explanation, x: FloatArray) -> None:
         if not (few or entry["kept"]):
             continue
         text = str(entry["node"] if entry["id"] is None else entry["id"])
+        text = text if len(text) <= _LONGEST else f"...{text[3 - _LONGEST :]}"
         color = _KEPT if entry["kept"] else _DROPPED
         at = x[entry["node"]]
         if len(at) == 3:

@@ -52,7 +52,7 @@ def page(
     labels : Labels, optional
         Classes that color the nodes.
     coordinates : Features, optional
-        Where nodes are, in the first two columns; by default an eigenmap says it.
+        Where nodes are, in the first two columns; by default it is laid out.
     stages : Stages, optional
         Hears how far the work is.
 

@@ -6,7 +6,7 @@ from nnkgraph.tasks.plot._adjacency import draw_adjacency
 from nnkgraph.tasks.plot._figure import SUFFIXES, new_figure, rendered
 from nnkgraph.tasks.plot._histograms import draw_histograms
 from nnkgraph.tasks.plot._network import draw
-from nnkgraph.tasks.plot._places import count_unplaced
+from nnkgraph.tasks.plot._places import count_unplaced, laid_out
 
 __all__ = [
     "SUFFIXES",
@@ -14,6 +14,7 @@ __all__ = [
     "draw",
     "draw_adjacency",
     "draw_histograms",
+    "laid_out",
     "new_figure",
     "rendered",
 ]

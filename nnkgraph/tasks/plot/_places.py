@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nnkgraph.data import Features
 from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.tasks.layout import lay_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nnkgraph.data import Features, Graph
+    from nnkgraph.data import Graph
+    from nnkgraph.stages import Stages
     from nnkgraph.tasks.plot._figure import Graphs
 
 _SHOWN = 5
@@ -74,6 +77,13 @@ def for_nodes(
     ordered = np.full((graph.nodes, *values.shape[1:]), np.nan)
     ordered[[place[one] for one in source.ids]] = values
     return ordered
+
+
+def laid_out(graphs: Graphs, *, stages: Stages | None = None) -> Features:
+    """Return coordinates for all graphs, from the edges of the first one."""
+    name, graph = graphs[0]
+    places = lay_out(graph, stages=stages)
+    return Features(places, graph.ids, f"the layout of {name}")
 
 
 def count_unplaced(

@@ -1,4 +1,4 @@
-"""What a graph says about how it was built, as ``verify`` needs it."""
+"""What a graph says about how it was built, for ``verify`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
     if missing:
         raise InputError(
             f"{name}: the graph does not say how it was built ({', '.join(missing)} "
-            "missing): only graphs that nnkgraph wrote can be verified"
+            "missing): only graphs that nnkgraph wrote do"
         )
     try:
         weigher = registry.create("methods", known["method"])
