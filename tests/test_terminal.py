@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nnkgraph import registry
+from nnkgraph.cli.confusion import confusion_table
 from nnkgraph.cli.main import cli
 
 COMMANDS = registry.names("cli/commands")
@@ -90,3 +91,20 @@ def test_the_suggested_line_is_one_for_a_shell(run, tmp_path):
     assert told.count("\n") > 0
     words = shlex.split(told.replace("\\\n", ""))
     assert words[:4] == ["nnkgraph", "build", str(name), "-o"]
+
+
+def test_a_confusion_of_many_classes_is_a_list_of_mistakes():
+    few = confusion_table("few", ["a", "b"], [[5, 1], [0, 7]])
+    assert few.splitlines()[1].split() == ["true", "\\", "predicted", "a", "b"]
+    names = [f"class{i}" for i in range(20)]
+    table = np.diag(np.full(20, 9))
+    table[3, 4], table[7, 2] = 2, 6
+    many = confusion_table("many", names, table.tolist())
+    assert fits(many)
+    told, head, *lines = many.splitlines()
+    assert told == "many: 2 of 2 kinds of mistakes, --json has all"
+    assert head.split() == ["true", "predicted", "times"]
+    assert [line.split() for line in lines] == [
+        ["class7", "class2", "6"],
+        ["class3", "class4", "2"],
+    ]

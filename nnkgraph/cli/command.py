@@ -6,8 +6,8 @@ import click
 
 _HEADINGS = {
     "Input": "--features --labels --truth --missing --test --test-labels --split "
-    "--test-size --coords --beside --values --id-column --header --delimiter --format "
-    "--scale --duplicates",
+    "--test-size --graph --coords --beside --values --id-column --drop --header "
+    "--delimiter --format --scale --duplicates",
     "Neighbors": "--k --method --kernel --sigma --lc --cv --search --min-recall --grow "
     "--max-k --k-check --normalize --exclude-identical",
     "Edges": "--symmetrize --min-weight --min-degree --connect",

@@ -8,12 +8,10 @@ import click
 
 from nnkgraph.cli import lists, numbers, options, say, types
 from nnkgraph.cli.command import Command
+from nnkgraph.cli.confusion import confusion_table
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.classify import Classified
-
-_SHOWN = 30
-"""Classes up to which the confusion is printed."""
 
 
 @click.command(cls=Command)
@@ -225,17 +223,10 @@ def _lines(found: Classified) -> str:
         )
     text = lists.aligned(cells, left=1)
     table = found.best.get("confusion")
-    if table is None or len(found.classes) > _SHOWN:
+    if table is None:
         return text
-    rows = [
-        ["true \\ predicted", *found.classes],
-        *(
-            [name, *map(str, row)]
-            for name, row in zip(found.classes, table, strict=True)
-        ),
-    ]
     title = f"confusion of {found.best['method']}"
-    return f"{text}\n\n{title}\n{lists.aligned(rows, left=1)}"
+    return f"{text}\n\n{confusion_table(title, found.classes, table)}"
 
 
 def _number(value: float | None, shape: str) -> str:
