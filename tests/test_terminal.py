@@ -1,13 +1,18 @@
 """A terminal of 80 columns: nothing is cut, and slips get a hint."""
 
+import io
 import shlex
+import sys
+import time
 
 import numpy as np
 import pytest
 
 from nnkgraph import registry
+from nnkgraph.cli import say
 from nnkgraph.cli.confusion import confusion_table
 from nnkgraph.cli.main import cli
+from nnkgraph.cli.progress import Progress
 
 COMMANDS = registry.names("cli/commands")
 WIDTH = 80
@@ -108,3 +113,48 @@ def test_a_confusion_of_many_classes_is_a_list_of_mistakes():
         ["class7", "class2", "6"],
         ["class3", "class4", "2"],
     ]
+
+
+class Screen(io.StringIO):
+    """A terminal, as far as progress can tell."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def progress(monkeypatch):
+    """What stages write to a terminal, or to a log."""
+
+    def watch(stream, name, total, unit="rows", *, quiet=False, rows=(3, 4)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        say.reset(-1 if quiet else 0)
+        with Progress()(name, total, unit) as advance:
+            for some in rows:
+                time.sleep(0.3)
+                advance(some)
+        return stream.getvalue()
+
+    return watch
+
+
+def test_a_terminal_shows_a_bar_that_goes_away(progress):
+    shown = progress(Screen(), "solve", 10)
+    assert "solve:  70%" in shown
+    assert "7/10" in shown
+    assert not shown.rpartition("\r")[2].strip()
+
+
+def test_a_log_gets_lines_where_a_stage_takes_long(progress, monkeypatch):
+    assert not progress(io.StringIO(), "solve", 10)
+    monkeypatch.setattr("nnkgraph.cli.progress._PATIENCE", 0.0)
+    lines = progress(io.StringIO(), "solve", 10).splitlines()
+    assert lines == ["solve: 30 % of 10 rows", "solve: 70 % of 10 rows"]
+    lines = progress(io.StringIO(), "solve", 0, "steps").splitlines()
+    assert lines == ["solve: 3 steps", "solve: 7 steps"]
+
+
+def test_quiet_stages_write_nothing(progress, monkeypatch):
+    monkeypatch.setattr("nnkgraph.cli.progress._PATIENCE", 0.0)
+    assert not progress(Screen(), "solve", 10, quiet=True)
+    assert not progress(io.StringIO(), "solve", 10, quiet=True)
