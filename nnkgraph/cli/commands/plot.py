@@ -175,8 +175,7 @@ def command(
         )
     if what == "graph" and given["coords"] is None:
         say.summary(
-            f"{graph}: laid out by the number of edges between nodes; --coords FILE "
-            "says otherwise"
+            f"{graph}: laid out by the number of edges between nodes; or give --coords"
         )
     nodes = graphs[0][1].nodes
     some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
