@@ -40,34 +40,13 @@ def folder_of(output: str) -> str | None:
 
 
 def read_features(
-    spec: str,
-    *,
-    format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...] = (),
-    sparse: Sparse = "",
-    gaps: bool = False,
-    **standing: Any,
+    spec: str, *, sparse: Sparse = "", gaps: bool = False, **said: Any
 ) -> Features:
-    """Read features with the options of the command line.
-
-    `standing` is what ``Tables`` says of a file that is read with others.
-    """
+    """Read features with the options of the command line."""
     mapped.guard()
     with _remarks() as note:
         features = formats.read_features(
-            spec,
-            format=format,
-            delimiter=delimiter,
-            header=header,
-            id_column=id_column,
-            drop=drop,
-            sparse=sparse,
-            gaps=gaps,
-            note=note,
-            **standing,
+            spec, sparse=sparse, gaps=gaps, note=note, **said
         )
         mapped.remember(features)
     return features

@@ -59,10 +59,7 @@ def build_all(
     dry_run: bool,
     min_recall: float | None,
     digits: int | None,
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     shard: Shard | None,
     **settings: Any,
 ) -> None:
@@ -80,10 +77,7 @@ def build_all(
         check_alone(**settings)
     reading = {
         "format": read_format,
-        "delimiter": delimiter,
-        "header": header,
-        "id_column": id_column,
-        "drop": drop,
+        **table,
         "sparse": "similarities" if kernel.base == "gram" else "rows",
     }
     for files in names_of(features, goal.path, report, resume):

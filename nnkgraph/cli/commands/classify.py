@@ -95,10 +95,7 @@ def command(
     split: str | None,
     output: str | None,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -145,13 +142,7 @@ def command(
     if files.count("-") > 1:
         raise ParameterError("standard input can be read once only: name a file")
     inside = label_columns(train, labels, split)
-    tables = Tables(
-        files,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        drop=(*drop, *inside),
-    )
+    tables = Tables(files, **table | {"drop": (*table["drop"], *inside)})
     x = read_features(train, format=format, **tables.features(train, format))
     if inside:
         say.summary(f"{train}: left out, because labels are no features: {inside[0]}")
@@ -167,12 +158,10 @@ def command(
     stages = Progress()
     found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
     if output is not None:
-        from nnkgraph.tasks.classify import table
+        from nnkgraph.tasks.classify.table import as_csv, as_npz
 
         is_table = output.lower().endswith(".csv")
-        formats.write_file(
-            output, table.as_csv(found) if is_table else table.as_npz(found)
-        )
+        formats.write_file(output, as_csv(found) if is_table else as_npz(found))
     _say(train, found)
     if json:
         from json import dumps

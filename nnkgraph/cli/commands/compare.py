@@ -66,10 +66,7 @@ def command(
     features: str,
     output: tuple[str, ...],
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -106,10 +103,7 @@ def command(
     matrix = read_features(
         features,
         format=format,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        drop=drop,
+        **table,
         sparse="similarities" if gram else "",
     )
     found = compare(matrix, stages=Progress(), **settings)

@@ -31,7 +31,7 @@ def command(
     to: str | None,
     labels: str | None,
     no_clobber: bool,
-    **table: Any,
+    table: dict[str, Any],
 ) -> None:
     """Convert GRAPH to OUTPUT; the formats follow from the names.
 

@@ -39,10 +39,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 def command(
     features: str,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     json: bool,
     **settings: Any,
 ) -> None:
@@ -64,13 +61,7 @@ def command(
     from nnkgraph.cli.progress import Progress
     from nnkgraph.tasks.doctor import diagnose
 
-    reading: dict[str, Any] = {
-        "format": format,
-        "delimiter": delimiter,
-        "header": header,
-        "id_column": id_column,
-        "drop": drop,
-    }
+    reading = {"format": format, **table}
     gram = registry.create("kernels", settings["kernel"]).base == "gram"
     sparse: Any = "similarities" if gram else ""
     matrix = read_features(features, **reading, sparse=sparse)

@@ -62,10 +62,7 @@ def command(
     output: str | None,
     coords: str | None,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -108,13 +105,7 @@ def command(
         built = read_graph(graph)
         _check_given(graph, built)
         kernel = built.provenance["kernel"]
-    tables = Tables(
-        [features, coords],
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        drop=drop,
-    )
+    tables = Tables([features, coords], **table)
     matrix, where = _read(features, format, coords, tables, kernel)
     if output is not None:
         from nnkgraph.tasks.explain.picture import check_places

@@ -114,9 +114,7 @@ def command(
     beside: str | None,
     title: str | None,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
+    table: dict[str, Any],
     no_clobber: bool,
     **given: Any,
 ) -> None:
@@ -152,8 +150,7 @@ def command(
         inputs=[*named, *(one for one in files if one)],
     )
     plot.new_figure(1, 1)  # a missing package is said before the work, not after it
-    table = {"delimiter": delimiter, "header": header, "id_column": id_column}
-    read = _read(given, {"format": format, **table})
+    read = _read(given, format, table)
     graphs = [(name, read_graph(name)) for name in named]
     if what == "graph" and given["coords"] is None:
         read["coordinates"] = plot.laid_out(graphs, stages=Progress())
@@ -210,7 +207,9 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
         )
 
 
-def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+def _read(
+    given: dict[str, Any], format_: str | None, table: dict[str, Any]
+) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
     from nnkgraph.cli.files import read_features, read_labels, read_values
     from nnkgraph.cli.tables import Tables
@@ -218,8 +217,7 @@ def _read(given: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     coords, labels, values = given["coords"], given["labels"], given["values"]
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
     of_file = None if values in {"degree", "error"} else values
-    format_ = told.pop("format")
-    tables = Tables([coords, labels, of_file], drop=given["drop"], **told)
+    tables = Tables([coords, labels, of_file], **table)
     if coords is not None:
         own = tables.others(coords, format_, beside=True)
         found["coordinates"] = read_features(coords, format=format_, **own, gaps=True)

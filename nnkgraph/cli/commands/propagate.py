@@ -76,7 +76,8 @@ def command(
     format: str | None,  # noqa: A002 - the option's name
     no_clobber: bool,
     json: bool,
-    **reading: Any,
+    missing: str | None,
+    table: dict[str, Any],
 ) -> None:
     """Propagate LABELS over GRAPH by harmonic functions.
 
@@ -111,8 +112,8 @@ def command(
     endings = () if output == "-" else SUFFIXES
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=inputs)
     nodes = read_graph(graph, format=format)
-    meaning = {"missing": reading.pop("missing"), "minus_one": True}
-    tables = Tables([labels, truth], **reading)
+    meaning = {"missing": missing, "minus_one": True}
+    tables = Tables([labels, truth], **table)
     known = read_labels(labels, **meaning, **tables.labels(labels))
     real = read_labels(truth, **meaning, **tables.labels(truth)) if truth else None
     say_order(graph, nodes.ids, known, real)

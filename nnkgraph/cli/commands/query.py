@@ -47,10 +47,7 @@ def command(
     queries: str,
     output: str,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     no_clobber: bool,
     json: bool,
     **settings: Any,
@@ -86,9 +83,7 @@ def command(
         no_clobber=no_clobber,
         inputs=inputs,
     )
-    tables = Tables(
-        inputs, delimiter=delimiter, header=header, id_column=id_column, drop=drop
-    )
+    tables = Tables(inputs, **table)
     known = read_features(
         data, format=read_format, **tables.features(data, read_format)
     )

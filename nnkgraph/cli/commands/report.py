@@ -44,10 +44,7 @@ def command(
     labels: str | None,
     coords: str | None,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     no_clobber: bool,
 ) -> None:
     """Write one .html page about GRAPH, to open in any browser.
@@ -71,13 +68,7 @@ def command(
     given = [one for one in (graph, features, labels, coords) if one is not None]
     endings = () if output == "-" else (".html", ".htm")
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=given)
-    tables = Tables(
-        [features, labels, coords],
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        drop=drop,
-    )
+    tables = Tables([features, labels, coords], **table)
     nodes = read_graph(graph)
     gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
     found: dict[str, Any] = {}

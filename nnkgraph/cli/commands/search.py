@@ -47,10 +47,7 @@ def command(
     patience: float,
     seed: int,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     no_clobber: bool,
 ) -> None:
     """Find the k nearest rows of every row of FEATURES.
@@ -96,10 +93,7 @@ def command(
     matrix = read_features(
         features,
         format=read_format,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        drop=drop,
+        **table,
         sparse="similarities" if gram else "rows",
     )
     settings: dict[str, Any] = {

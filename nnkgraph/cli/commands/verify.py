@@ -39,10 +39,7 @@ def command(
     sample: int | None,
     seed: int,
     format: str | None,  # noqa: A002 - the option's name
-    delimiter: str | None,
-    header: bool | None,
-    id_column: str | None,
-    drop: tuple[str, ...],
+    table: dict[str, Any],
     json: bool,
 ) -> None:
     """Derive GRAPH again by a slow independent path and compare.
@@ -70,10 +67,7 @@ def command(
     matrix = read_features(
         features,
         format=of_features,
-        delimiter=delimiter,
-        header=header,
-        id_column=id_column,
-        drop=drop,
+        **table,
         sparse="similarities" if gram else "",
     )
     found = verify(
