@@ -10,18 +10,12 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrow import as_texts, numbers
+from nnkgraph.formats._columnnames import key_hint, leave_out, some
 from nnkgraph.formats._columns import as_array, likely_labels, pick_column
 from nnkgraph.formats._edgelines import TITLES, named_graph
 from nnkgraph.formats._facts import TITLE, Facts
 from nnkgraph.formats._memory import check_fits
-from nnkgraph.formats._roles import (
-    check_own,
-    drop_words,
-    find_roles,
-    key_hint,
-    leave_out,
-    some,
-)
+from nnkgraph.formats._roles import check_own, drop_words, find_roles
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
@@ -36,23 +30,24 @@ if TYPE_CHECKING:
 def read_matrix(table: Table, item: str | None, options: TextOptions) -> Features:
     """Read the columns of numbers, or the column that is named."""
     roles = _roles(table, options)
-    columns = [table.columns[at] for at in roles.features(len(table.columns))]
+    features, named = roles.features(len(table.columns)), roles.ids is not None
+    columns = [table.columns[at] for at in features]
     if item is not None:
         columns = [_named(table, item)]
     kinds = {one: table.kind(one) for one in columns}
     if item is not None and kinds[columns[0]] == "list":
         values = _lists(table, columns[0], gaps=options.gaps)
     else:
-        _refuse_others(table, kinds, named=roles.ids is not None)
+        _refuse_others(table, kinds, named=named)
         values = _numbers(table, columns, gaps=options.gaps)
-    hint = key_hint(table.columns, roles) if item is None else ""
+    hint = key_hint(table.columns, features, named=named) if item is None else ""
     if hint:
         options.note(f"{table.name}: {hint}")
     ids = _ids(table, roles)
     check_own(ids or (), options, table.name)
     found = Features.of(values, ids=ids, name=table.name, gaps=options.gaps)
-    named = len(columns) == values.shape[1]
-    return replace(found, columns=tuple(columns) if named else None)
+    whole = len(columns) == values.shape[1]
+    return replace(found, columns=tuple(columns) if whole else None)
 
 
 def read_values(

@@ -10,7 +10,7 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._choose import reader
-from nnkgraph.formats._roles import some
+from nnkgraph.formats._columnnames import some
 from nnkgraph.formats._source import show
 from nnkgraph.formats._table import MISSING, NUMBER
 from nnkgraph.labels import as_texts

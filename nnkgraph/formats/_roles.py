@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections import Counter
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.formats._columnnames import OWN, unknown
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nnkgraph.formats._format import TextOptions
-
-OWN = "id"
-"""The column with names of rows in every table that nnkgraph writes."""
-
-_NUMBERING = {"", OWN, "index", "row", "unnamed: 0"}
-_KEY = re.compile(r".*([\s_.-][iI][dD]|[a-z0-9]I[dD])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +47,13 @@ def find_roles(
     unless it is what was `asked` for.
     """
     dropped = _dropped(names, count, options, name)
-    ids = _place(names, count, options.id_column)
-    if options.absent is not None and (count == 1 or ids == asked):
-        ids = None  # The only column, or the one that is wanted, is no name.
-    if ids is None and options.id_column is not None:
-        if options.absent is None:
-            what = "for the ids"
-            raise _unknown(options.id_column, what, names, count, name)
-        options.absent()
+    ids = _told(names, count, options, name, asked)
     named = ids is not None
-    if not named:
+    if ids is None:
         own = _own(names, dropped | {asked})
-        told = (
-            options.id_column is not None
-        )  # Rows have names, so take those there are.
-        ids = own if own is not None and (told or can_name(own)) else None
+        # Where rows have names in other files, those of this one are names, too.
+        certain = own is not None and (options.id_column is not None or can_name(own))
+        ids = own if certain else None
         _remark(ids, options, name)
     if ids in dropped:
         raise ParameterError(
@@ -92,54 +76,6 @@ def drop_words(options: TextOptions, names: Sequence[str] | None = None) -> list
     return words
 
 
-def is_key_name(name: str) -> bool:
-    """Return whether a column called so seems to number or name the rows."""
-    return name.strip().lower() in _NUMBERING or bool(_KEY.fullmatch(name.strip()))
-
-
-def as_word(names: Sequence[str] | None, *columns: int) -> str:
-    """Return columns as they are written behind an option, names where they have any.
-
-    A name that would be split at its comma is written as the column's number.
-    """
-    known = names or ()
-    words = [known[at] if at < len(known) else "" for at in columns]
-    plain = [
-        one if one and "," not in one and known.count(one) == 1 else str(at)
-        for at, one in zip(columns, words, strict=True)
-    ]
-    return shlex.quote(show(",".join(plain)))
-
-
-def leave_out(names: Sequence[str] | None, columns: list[int], *, named: bool) -> str:
-    """Return what can be done with columns that are no features.
-
-    Parameters
-    ----------
-    columns
-        Their numbers; the first could name the rows.
-    named
-        Whether another column does so already.
-    """
-    first, *others = columns
-    if named:
-        word = as_word(names, *columns)
-        return f"leave {'such columns' if others else 'it'} out with --drop {word}"
-    by = f"name the rows by it with --id-column {as_word(names, first)}"
-    if others:
-        return f"{by}, and leave others out with --drop {as_word(names, *others)}"
-    return f"{by}, or leave it out with --drop {as_word(names, first)}"
-
-
-def key_hint(names: Sequence[str], roles: Roles) -> str:
-    """Return what to do with a feature that is called like a key, or nothing."""
-    keys = [at for at in roles.features(len(names)) if is_key_name(names[at])]
-    if not keys:
-        return ""
-    advice = leave_out(names, keys[:1], named=roles.ids is not None)
-    return f"if {show(names[keys[0]])!r} is no feature, {advice}"
-
-
 def check_own(ids: Sequence[str], options: TextOptions, name: str) -> None:
     """Refuse names of rows that repeat and that nobody said were names."""
     if options.id_column is None and len(set(ids)) < len(ids):
@@ -151,11 +87,6 @@ def check_own(ids: Sequence[str], options: TextOptions, name: str) -> None:
         )
 
 
-def some(names: Sequence[str]) -> str:
-    """Return names for a message, the first ten."""
-    return ", ".join(map(show, names[:10])) + ", ..." * (len(names) > 10)
-
-
 def _place(names: Sequence[str] | None, count: int, wanted: str | None) -> int | None:
     """Return the number of a column that was named or numbered."""
     if wanted is None:
@@ -163,6 +94,27 @@ def _place(names: Sequence[str] | None, count: int, wanted: str | None) -> int |
     if names is not None and names.count(wanted) == 1:
         return names.index(wanted)
     return int(wanted) if wanted.isdecimal() and int(wanted) < count else None
+
+
+def _told(
+    names: Sequence[str] | None,
+    count: int,
+    options: TextOptions,
+    name: str,
+    asked: int | None,
+) -> int | None:
+    """Return the column that the user says has the ids; None without one."""
+    if options.id_column is None:
+        return None
+    ids = _place(names, count, options.id_column)
+    if options.absent is None:
+        if ids is None:
+            raise unknown(options.id_column, "for the ids", names, count, name)
+        return ids
+    if ids is None or ids == asked or count == 1:
+        options.absent()
+        return None
+    return ids
 
 
 def _dropped(
@@ -174,7 +126,7 @@ def _dropped(
         if at is not None:
             found.add(at)
         elif not options.dropped_before:
-            raise _unknown(word, "to drop", names, count, name)
+            raise unknown(word, "to drop", names, count, name)
     return frozenset(found)
 
 
@@ -194,19 +146,3 @@ def _remark(ids: int | None, options: TextOptions, name: str) -> None:
         options.note(f"{name}: {told}the column {OWN!r} names the rows")
     elif told:
         options.note(f"{name}: {told}rows are taken in order")
-
-
-def _unknown(
-    wanted: str, what: str, names: Sequence[str] | None, count: int, name: str
-) -> InputError:
-    listed = some(names or ()) or "no names"
-    near = get_close_matches(wanted, list(names or ()), n=1)
-    advice = "say its name or its number from 0"
-    if count == 1 and ";" in listed:
-        advice = "try --delimiter ';'"
-    elif near and near[0] != wanted:
-        advice = f"did you mean {show(near[0])!r}?"
-    return InputError(
-        f"{name}: there is no single column {show(wanted)!r} {what} among {count} "
-        f"columns ({listed}); {advice}"
-    )

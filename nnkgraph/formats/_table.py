@@ -9,12 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._roles import (
-    Roles,
-    drop_words,
-    find_roles,
-    key_hint,
-)
+from nnkgraph.formats._columnnames import key_hint
+from nnkgraph.formats._roles import Roles, drop_words, find_roles
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
@@ -228,5 +224,5 @@ def _is_word(field: str) -> bool:
 def _header_remark(names: list[str], name: str, line: int, roles: Roles) -> str:
     some = ", ".join(show(one) for one in names[:5]) + ", ..." * (len(names) > 5)
     remark = f"{name}: a header row was found in line {line}: {some}"
-    hint = key_hint(names, roles)
+    hint = key_hint(names, roles.features(len(names)), named=roles.ids is not None)
     return f"{remark}; {hint}" if hint else remark

@@ -6,8 +6,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError
+from nnkgraph.formats._columnnames import OWN, as_word, some
 from nnkgraph.formats._columns import USUAL, as_array, likely_labels, pick_column
-from nnkgraph.formats._roles import OWN, as_word, find_roles, some
+from nnkgraph.formats._roles import find_roles
 from nnkgraph.formats._source import show
 from nnkgraph.formats._table import (
     NUMBER,

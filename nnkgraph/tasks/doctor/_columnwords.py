@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nnkgraph.formats._roles import leave_out
+from nnkgraph.formats._columnnames import leave_out
 from nnkgraph.tasks.doctor._finding import Finding, share
 
 if TYPE_CHECKING:

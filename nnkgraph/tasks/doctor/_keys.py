@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.checks import row_blocks
-from nnkgraph.formats._roles import is_key_name
+from nnkgraph.formats._columnnames import is_key_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
