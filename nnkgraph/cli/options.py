@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -175,62 +174,6 @@ config_opt = click.option(
     metavar="FILE.toml",
     help="More options; what is typed or in the environment wins.",
 )
-
-
-_format_opt = click.option(
-    "--format",
-    metavar="NAME",
-    help="Format of '-' or of a file whose name does not say; IN,OUT for both.",
-)
-_drop_opt = click.option(
-    "--drop",
-    multiple=True,
-    metavar="NAME|NUMBER,...",
-    help="Columns of a table that are left out; repeatable.",
-)
-_column_opts = (
-    click.option("--delimiter", help="Between the fields of a text table."),
-    click.option(
-        "--header/--no-header",
-        default=None,
-        help="Whether a text table has a header row.  [default: look]",
-    ),
-    click.option(
-        "--id-column",
-        metavar="NAME|NUMBER",
-        show_default="'id', where it holds words",
-        help="Column of a table with row names.",
-    ),
-)
-
-
-def table_options(function: Any) -> Any:
-    """Add the options for reading tables with features, and other inputs."""
-    return _format_opt(_gathered(function, _drop_opt, *_column_opts))
-
-
-def label_options(function: Any) -> Any:
-    """Add the options for reading tables with one value per row, and other inputs."""
-    return _format_opt(text_options(function))
-
-
-def text_options(function: Any) -> Any:
-    """Add the options for reading tables with one value per row."""
-    return _gathered(function, *_column_opts)
-
-
-def _gathered(function: Any, *options: Decorator) -> Any:
-    """Add options whose values the function takes as one, called table."""
-
-    @functools.wraps(function)
-    def call(**given: Any) -> Any:
-        names = ("delimiter", "header", "id_column", "drop")
-        table = {name: given.pop(name) for name in names if name in given}
-        return function(table=table, **given)
-
-    for option in options:
-        option(call)
-    return call
 
 
 def talk_options(function: Any) -> Any:

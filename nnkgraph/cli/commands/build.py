@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import numbers, options
+from nnkgraph.cli import numbers, options, table_options
 from nnkgraph.cli.command import Command
 
 
@@ -106,7 +106,7 @@ from nnkgraph.cli.command import Command
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
 @options.report_opt

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import lists, numbers, options, say, types
+from nnkgraph.cli import lists, numbers, options, say, table_options, types
 from nnkgraph.cli.command import Command
 from nnkgraph.cli.confusion import confusion_table
 
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Predictions of the test rows, weights of the classes and J: .csv or .npz.",
 )
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options

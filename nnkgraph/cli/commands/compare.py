@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import lists, options, say, types
+from nnkgraph.cli import lists, options, say, table_options, types
 from nnkgraph.cli.command import Command
 
 _COLUMNS = (
@@ -58,7 +58,7 @@ _HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import options, say, table_options
 from nnkgraph.cli.command import Command
 
 
@@ -21,7 +21,7 @@ from nnkgraph.cli.command import Command
     metavar="FILE[::ITEM]",
     help="Classes of the nodes, for .gexf and .graphml: a node attribute 'class'.",
 )
-@options.text_options
+@table_options.for_labels_only
 @options.no_clobber_opt
 @options.talk_options
 def command(
@@ -43,7 +43,7 @@ def command(
     Examples:
       nnkgraph convert graph.npz graph.graphml
       nnkgraph convert graph.npz - --to tsv | head
-      nnkgraph convert graph.npz graph.gexf --labels table.csv::kind --id-column id
+      nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
     from nnkgraph import formats
     from nnkgraph.cli.files import read_graph, read_labels

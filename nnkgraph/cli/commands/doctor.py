@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import layout, options, say
+from nnkgraph.cli import layout, options, say, table_options
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@options.table_options
+@table_options.for_features
 @options.json_opt
 @options.talk_options
 def command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import options, say, table_options
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options

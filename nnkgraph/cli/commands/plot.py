@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import options, say, table_options
 from nnkgraph.cli.command import Command
 
 _MEANT_FOR = {
@@ -104,7 +104,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     help="Where a 3-D picture is seen from, in degrees.",
 )
 @click.option("--title", metavar="TEXT", help="What stands above the picture.")
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @options.talk_options
 def command(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import numbers, options, say
+from nnkgraph.cli import numbers, options, say, table_options
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     help="For --sample.",
 )
 @click.option("--missing", metavar="VALUE", help="One more value that is no label.")
-@options.label_options
+@table_options.for_labels
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options

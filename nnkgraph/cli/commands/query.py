@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import numbers, options, say
+from nnkgraph.cli import numbers, options, say, table_options
 from nnkgraph.cli.command import Command
 
 
@@ -38,7 +38,7 @@ from nnkgraph.cli.command import Command
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @click.option("--json", is_flag=True, help="Print a JSON report.")
 @options.talk_options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import options, say, table_options
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _file_option(name: str, text: str) -> Callable[[Any], Any]:
 @_file_option(
     "--coords", "Where the nodes are, in two columns.  [default: laid out by its edges]"
 )
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @options.talk_options
 def command(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import options, say, table_options
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt
-@options.table_options
+@table_options.for_features
 @options.no_clobber_opt
 @options.talk_options
 def command(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import layout, numbers, options, say
+from nnkgraph.cli import layout, numbers, options, say, table_options
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="For the draw of the sample.",
 )
-@options.table_options
+@table_options.for_features
 @options.json_opt
 @options.talk_options
 def command(
