@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from nnkgraph.cli.numbers import Value
 from nnkgraph.cli.types import Sigma
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import click
 
-class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+
+class Numbers(Value):
     """Numbers as 10,20,30 or FIRST:LAST:STEP."""
 
     name = "numbers"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "N,N,...|FIRST:LAST:STEP"
+    shown = "N,N,...|FIRST:LAST:STEP"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -40,14 +38,11 @@ class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return found
 
 
-class Sigmas(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Sigmas(Value):
     """Bandwidths and rules for them, with commas between."""
 
     name = "sigmas"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "auto|kth-max|local|matlab|NUMBER[,...]"
+    shown = "auto|kth-max|local|matlab|NUMBER[,...]"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -58,14 +53,11 @@ class Sigmas(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return [Sigma().convert(one.strip(), param, ctx) for one in value.split(",")]
 
 
-class Positive(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Positive(Value):
     """Numbers above 0 with commas between."""
 
     name = "positive"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "NUMBER[,...]"
+    shown = "NUMBER[,...]"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

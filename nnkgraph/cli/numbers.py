@@ -5,17 +5,24 @@ from __future__ import annotations
 import click
 
 
-class Whole(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A whole number from the least on, up to the most where there is one."""
+class Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """What an option takes, and how help shows it."""
 
-    name = "whole number"
-
-    def __init__(self, least: int, most: int | None = None) -> None:
-        self.least, self.most = least, most
+    shown = ""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
         """Show what is accepted."""
-        return "N"
+        return self.shown
+
+
+class Whole(Value):
+    """A whole number from the least on, up to the most where there is one."""
+
+    name = "whole number"
+    shown = "N"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self.least, self.most = least, most
 
     def convert(
         self,
@@ -36,19 +43,16 @@ class Whole(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return found
 
 
-class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Number(Value):
     """A number between two limits, or above one; ``inside`` leaves them out."""
 
     name = "number"
+    shown = "NUMBER"
 
     def __init__(
         self, low: float, high: float = float("inf"), *, inside: bool = False
     ) -> None:
         self.low, self.high, self.inside = low, high, inside
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "NUMBER"
 
     def convert(
         self,

@@ -7,13 +7,13 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-import click
-
 from nnkgraph import registry
+from nnkgraph.cli.numbers import Value
 from nnkgraph.errors import ParameterError
 from nnkgraph.shard import Shard
 
 if TYPE_CHECKING:
+    import click
     from click.shell_completion import CompletionItem
 
 WORKERS = "NNKGRAPH_WORKERS"
@@ -23,17 +23,14 @@ CONFIG = "NNKGRAPH_CONFIG"
 """The one that sets --config for all commands."""
 
 
-class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Plugin(Value):
     """``name`` or ``name:key=value,...`` of a plug-in folder."""
 
     name = "spec"
+    shown = "NAME[:KEY=VALUE,...]"
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show how parameters are written; the help text has the names."""
-        return "NAME[:KEY=VALUE,...]"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
@@ -73,14 +70,11 @@ class Plugin(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return _offered(registry.names(self.folder), incomplete)
 
 
-class Workers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Workers(Value):
     """A number of workers, or ``auto``."""
 
     name = "workers"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "N|auto"
+    shown = "N|auto"
 
     def convert(
         self,
@@ -101,14 +95,11 @@ class Workers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return count
 
 
-class ShardOf(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class ShardOf(Value):
     """One part of a job that the tasks of an array share."""
 
     name = "shard"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "I/N|auto|auto/N"
+    shown = "I/N|auto|auto/N"
 
     def convert(
         self,
@@ -125,15 +116,12 @@ class ShardOf(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(str(error), param, ctx)
 
 
-class Memory(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Memory(Value):
     """A number of bytes: 800MB, 2GiB; units of 1000 without the i, of 1024 with it."""
 
     name = "memory"
+    shown = "SIZE"
     units = ("", "k", "m", "g", "t", "p")
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "SIZE"
 
     def convert(
         self,
@@ -154,15 +142,12 @@ class Memory(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return int(size)
 
 
-class Sigma(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Sigma(Value):
     """A bandwidth or the rule that finds one."""
 
     name = "sigma"
+    shown = "auto|kth-max|local|matlab|NUMBER"
     rules = ("auto", "kth-max", "local", "matlab")
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return "auto|kth-max|local|matlab|NUMBER"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None

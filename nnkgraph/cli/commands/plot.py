@@ -8,6 +8,7 @@ import click
 
 from nnkgraph.cli import options, say, table_options
 from nnkgraph.cli.command import Command
+from nnkgraph.cli.numbers import Value
 
 _MEANT_FOR = {
     "coords": {"graph"},
@@ -20,17 +21,13 @@ _MEANT_FOR = {
 """The kinds of picture in which an option has an effect."""
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class Numbers(Value):
     """Numbers with commas between them."""
 
     name = "numbers"
 
     def __init__(self, shown: str, kind: type[int | float], counts: set[int]) -> None:
         self.shown, self.kind, self.counts = shown, kind, counts
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return self.shown
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
