@@ -200,6 +200,21 @@ def test_the_command_writes_a_page(run, tmp_path, points):
     assert {row[1] for row in found["checks"]} == {"ok"}
 
 
+def test_the_command_says_where_features_do_not_give_the_graph(run, tmp_path, points):
+    graph, page_ = tmp_path / "g.npz", tmp_path / "g.html"
+    assert run("build", points, "-o", graph, "-k", 8).code == 0
+    np.save(tmp_path / "x.npy", np.load(points)[::-1])
+    done = run("report", graph, "--features", tmp_path / "x.npy", "-o", page_)
+    assert done.code == 6
+    assert "not what its features and parameters give" in done.lines[-1]
+    assert held(page_.read_text("utf-8"))["proof"]["state"] == "bad"
+    formats.write_graph(tmp_path / "ring.npz", ring(60))
+    done = run("report", tmp_path / "ring.npz", "--features", points, "-o", page_)
+    assert done.code == 0
+    assert "warning" in done.err
+    assert "not checked" in done.err
+
+
 @pytest.mark.parametrize(
     ("options", "code", "what"),
     [

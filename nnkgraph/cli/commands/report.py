@@ -63,7 +63,7 @@ def command(
     from nnkgraph.cli.progress import Progress
     from nnkgraph.cli.tables import Tables
     from nnkgraph.memory import in_words
-    from nnkgraph.tasks.page import MOST_NODES, page
+    from nnkgraph.tasks.page import MOST_NODES, page_facts, written
 
     given = [one for one in (graph, features, labels, coords) if one is not None]
     endings = () if output == "-" else (".html", ".htm")
@@ -82,8 +82,20 @@ def command(
         said = {"format": None, **tables.others(coords, beside=True)}
         found["coordinates"] = read_features(coords, **said, gaps=True)
     say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
-    text = page(nodes, name=graph, **found, stages=Progress())
-    content = text.encode("utf-8")
+    facts = page_facts(nodes, name=graph, **found, stages=Progress())
+    content = written(graph, facts).encode("utf-8")
     formats.write_file(output, content)
     drawn = "drawn" if nodes.nodes <= MOST_NODES else "too many to be drawn"
     say.summary(f"{output}: {in_words(len(content))}, {nodes.nodes} nodes {drawn}")
+    _check(graph, facts)
+
+
+def _check(graph: str, facts: dict[str, Any]) -> None:
+    """Say also here what the page says of a graph that its features do not give."""
+    from nnkgraph.errors import QualityError
+
+    for _, status, text in facts["checks"] or ():
+        if status == "not checked":
+            say.warning(f"{graph}: not checked: {text}")
+        if status == "FAILED":
+            raise QualityError(f"{graph}: {facts['proof']['text']}")

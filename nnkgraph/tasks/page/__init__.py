@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nnkgraph.labels import Labels
     from nnkgraph.stages import Stages
 
-__all__ = ["MOST_NODES", "page"]
+__all__ = ["MOST_NODES", "page", "page_facts", "written"]
 
 _SCRIPTS = ("data.js", "charts.js", "colors.js", "graph.js", "hands.js", "page.js")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
@@ -39,7 +39,30 @@ def page(
     coordinates: Features | None = None,
     stages: Stages | None = None,
 ) -> str:
-    """Return the page as HTML.
+    """Return the page as HTML; `page_facts` says what the parameters are."""
+    return written(
+        name,
+        page_facts(
+            graph,
+            name=name,
+            features=features,
+            labels=labels,
+            coordinates=coordinates,
+            stages=stages,
+        ),
+    )
+
+
+def page_facts(
+    graph: Graph,
+    *,
+    name: str,
+    features: Features | None = None,
+    labels: Labels | None = None,
+    coordinates: Features | None = None,
+    stages: Stages | None = None,
+) -> dict[str, Any]:
+    """Return all that a page says; plain JSON values.
 
     Parameters
     ----------
@@ -62,19 +85,18 @@ def page(
         Where features, labels or coordinates do not fit the graph.
     """
     known = None if labels is None else labels.for_rows(graph.nodes, graph.ids, name)
-    found: dict[str, Any] = {
+    return {
         **figures(graph, name, features, known, stages),
         **drawing(graph, name, known, coordinates, stages),
     }
-    return _assembled(PurePath(name).name, found)
 
 
-def _assembled(title: str, found: dict[str, Any]) -> str:
+def written(name: str, facts: dict[str, Any]) -> str:
     """Put everything into the template, in one go: values are not looked into."""
     style, script = _part("page.css"), "".join(map(_part, _SCRIPTS))
-    data = json.dumps(found, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    data = json.dumps(facts, allow_nan=False, separators=(",", ":"), sort_keys=True)
     parts = {
-        "title": html.escape(title),
+        "title": html.escape(PurePath(name).name),
         "style": style,
         "style hash": _hash(style),
         "script": script,
