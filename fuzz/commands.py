@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import nnkgraph.compiled  # noqa: F401 - says where compiled code is kept, for all runs
 from fuzz.data import Line, random_line
 from fuzz.files import FOUND
-from nnkgraph import compiled  # says where compiled code is kept, for all runs
 
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 130, 141, 143}
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -58,8 +58,6 @@ def fuzz_commands(
     say: Callable[[str], object] = print,
 ) -> Runs:
     """Run command lines until the time or their number has run out."""
-    if compiled.FIRST_RUN:
-        say("the first run compiles, which takes a while")
     runs, number = Runs(), 0
     end = time.monotonic() + seconds
     while time.monotonic() < end and (lines is None or number < lines):
