@@ -35,9 +35,9 @@ def command(
 ) -> None:
     """Convert GRAPH to OUTPUT; the formats follow from the names.
 
-    Nothing is lost: isolated nodes, ids, errors and provenance travel along, in a
-    file OUTPUT.nnk.npz beside formats that cannot hold them. With --labels, Gephi and
-    other programs can color the nodes by their 'class'.
+    Isolated nodes, ids, errors and provenance travel along, in a file OUTPUT.nnk.npz
+    beside formats that cannot hold them. With --labels, Gephi and other programs can
+    color the nodes by their 'class'; classes are not read again from GRAPH.
 
     \b
     Examples:
