@@ -102,7 +102,7 @@ def command(
         _check_picture(output, files, no_clobber=no_clobber)
     kernel, built = settings["kernel"], None
     if graph is not None:
-        built = read_graph(graph)
+        built = read_graph(graph, option="")
         _check_given(graph, built)
         kernel = built.provenance["kernel"]
     tables = Tables([features, coords], **table)
