@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     "--coords",
     type=click.Path(),
     metavar="FILE",
-    help="Where the nodes are.  [default: features with 2 or 3 columns, or a plane]",
+    show_default="features with 2 or 3 columns, or a plane",
+    help="Where the nodes are.",
 )
 @options.k_opt
 @options.method_opt
