@@ -338,6 +338,7 @@ def test_predictions_go_to_a_table_and_to_arrays(run, files):
     for name in ("p.csv", "p.npz"):
         result = run("classify", *parts, "-o", files.with_name(name), "--json")
         assert result.code == 0, result.err
+        assert f"{files.with_name(name)}: 30 rows predicted" in result.err
     report = json.loads(result.out)
     with files.with_name("p.csv").open() as file:
         lines = list(csv.DictReader(file))

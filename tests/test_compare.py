@@ -54,6 +54,8 @@ def test_tables_csv_json_and_a_picture(run, tmp_path):
     call = ("compare", ROLL, "-k", "5,10", "--method", "nnk", "--method", "knn")
     result = run(*call, "-o", out[0], "-o", out[1])
     assert result.code == 0, result.err
+    assert f"{out[0]}: 6 graphs in a table" in result.err
+    assert f"{out[1]}: 6 graphs drawn as edges per node over k" in result.err
     table = result.out.splitlines()
     assert table[0].split()[:3] == ["method", "rule", "k"]
     assert len(table) == 1 + 2 + 4

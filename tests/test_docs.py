@@ -123,6 +123,7 @@ def test_the_reference_is_what_the_commands_say():
     from nnkgraph.cli.reference import reference
 
     assert reference() == REFERENCE  # make reference writes it
+    assert "[default:" not in REFERENCE  # defaults have a column of their own
 
 
 def test_every_command_and_option_is_in_the_reference():

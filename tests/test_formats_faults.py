@@ -994,3 +994,32 @@ def test_a08_a_single_number_beside_ids_is_refused(tmp_path):
     np.savez(path, x=np.float64(3), ids=np.array(["a", "b"]))
     with pytest.raises(InputError, match="a matrix with one row"):
         formats.read_features(f"{path}::x")
+
+
+@pytest.mark.parametrize("name", ["x.npz", "x.pyg.npz", "x.parquet", "x.npy"])
+def test_features_where_a_graph_is_asked_for_are_said_to_be_built_from(tmp_path, name):
+    path = tmp_path / name
+    if name == "x.parquet":
+        pa = pytest.importorskip("pyarrow")
+        pq = pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table({"u": [1.0, 2.0], "v": [3.0, 4.0]}), path)
+    else:
+        with path.open("wb") as file:
+            (np.save if name == "x.npy" else np.savez)(file, np.eye(3))
+    with pytest.raises((InputError, ParameterError), match="'nnkgraph build' makes"):
+        formats.read_graph(path)
+
+
+def test_near_names_are_looked_for_in_a_part_of_a_huge_folder(tmp_path, monkeypatch):
+    (tmp_path / "customers.csv").write_text("1,2\n")
+    (tmp_path / "data\x1b[2J.csv").write_text("1,2\n")
+    with pytest.raises(InputError, match=r"customers\.csv\?$"):
+        formats.read_features(tmp_path / "customer.csv")
+    with pytest.raises(InputError, match=r"data\\x1b\[2J\.csv\?$"):
+        formats.read_features(tmp_path / "data\x1b[2.csv")
+    (tmp_path / "gone.csv").symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"no such file$"):
+        formats.read_features(tmp_path / "gone.csv")
+    monkeypatch.setattr("nnkgraph.formats._source._LOOKED_AT", 0)
+    with pytest.raises(InputError, match=r"no such file$"):
+        formats.read_features(tmp_path / "customer.csv")

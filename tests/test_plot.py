@@ -190,6 +190,16 @@ def test_values_are_colored_on_one_scale_for_both_panels():
     assert len(equal[0]) == 1
 
 
+def test_the_color_bar_names_the_column_or_else_the_file():
+    for name, title in {
+        "folder/customers.csv::revenue_eur": "revenue_eur",
+        "cells.h5ad::obs/counts": "obs/counts",
+        "folder/values.npy": "values.npy",
+    }.items():
+        values = Features.of(np.arange(float(N))[:, np.newaxis], name=name)
+        assert draw(some_graph(), values=values).axes[-1].get_ylabel() == title
+
+
 def test_a_graph_without_errors_says_so():
     for call in (
         lambda: draw(some_graph(), values="error"),
@@ -376,6 +386,8 @@ def files(tmp_path, monkeypatch):
         ("--coords xyz.npy --values few.npy", 3, "5 rows, but g.npz has 40"),
         ("--coords xyz.npy --values none.npy", 3, "none.npy"),
         ("--what errors", 3, "no error J"),
+        ("--what error", 3, "no error J"),
+        ("--coords xyz.npy --values errors", 3, "no error J"),
         ("--what support", 3, "how many candidates"),
     ],
 )

@@ -311,6 +311,17 @@ def test_the_slow_path_shares_no_search_and_no_solver():
                 assert set(room) <= {"data", "errors", "registry", "stages", "tasks"}
 
 
+def test_command_blames_other_features_first(run, digits, graph, tmp_path):
+    np.save(tmp_path / "x.npy", digits[::-1])
+    formats.write_graph(tmp_path / "g.npz", graph)
+    result = run("verify", tmp_path / "x.npy", tmp_path / "g.npz", "--sample", 9, "-q")
+    assert result.code == 6
+    assert "features: other values, or rows in another order" in result.err
+    np.save(tmp_path / "x.npy", digits[:, 1:])
+    result = run("verify", tmp_path / "x.npy", tmp_path / "g.npz", "-q")
+    assert "give the same --drop and --id-column as to build" in result.err
+
+
 def test_command_names_the_check_and_exits_with_6(run, digits, graph, tmp_path):
     np.save(tmp_path / "x.npy", digits)
     wrong = {**graph.provenance, "rule": "max"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from nnkgraph import formats
-from nnkgraph.errors import ParameterError
+from nnkgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ def names_of(
         asked = {"--output": output, "--report": report, "--resume": resume}
         for option, value in asked.items():
             if value is not None and "{name}" not in value:
+                _check_there(features)
                 raise ParameterError(
                     f"{option}: several inputs need {{name}} in the file name, as in "
                     "'graphs/{name}.npz'"
@@ -51,6 +53,17 @@ def names_of(
             )
         seen[files.output] = files.features
     return named
+
+
+def _check_there(features: tuple[str, ...]) -> None:
+    """Refuse words that are no files: they may belong to the option before them."""
+    for spec in features:
+        path = formats.split_item(spec)[0]
+        if path != "-" and not os.path.lexists(path):
+            raise InputError(
+                f"{spec}: no such file; several columns of an option have "
+                "commas between them, and no blanks: --drop city,segment"
+            )
 
 
 def check_resume(files: Files) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import click
 
 
@@ -13,6 +15,22 @@ class Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
         """Show what is accepted."""
         return self.shown
+
+
+class Word(click.Choice):  # type: ignore[type-arg,unused-ignore]
+    """One of some words, with a hint at the nearest; a missing final s is forgiven."""
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the word as it is documented."""
+        known = [str(one) for one in self.choices]
+        found = next((one for one in (value, f"{value}s") if one in known), None)
+        if found is None:
+            near = get_close_matches(value, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            self.fail(f"{value!r} is not one of {', '.join(known)}{hint}", param, ctx)
+        return found
 
 
 class Whole(Value):

@@ -28,7 +28,8 @@ _column_opts = (
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether a text table has a header row.  [default: look]",
+        show_default="look",
+        help="Whether a text table has a header row.",
     ),
     click.option(
         "--id-column",

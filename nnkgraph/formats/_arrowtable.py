@@ -15,6 +15,7 @@ from nnkgraph.formats._columns import as_array, likely_labels, pick_column
 from nnkgraph.formats._edgelines import TITLES, named_graph
 from nnkgraph.formats._facts import TITLE, Facts
 from nnkgraph.formats._memory import check_fits
+from nnkgraph.formats._notgraph import MADE
 from nnkgraph.formats._roles import check_own, drop_words, find_roles
 from nnkgraph.formats._source import show
 
@@ -120,7 +121,7 @@ def _edge_columns(table: Table) -> list[str]:
     if pair is None:
         raise InputError(
             f"{table.name}: an edge list has columns source and target; these are "
-            f"{some(table.columns)}"
+            f"{some(table.columns)}; {MADE}"
         )
     columns = [known[one] for one in pair]
     for one in columns:

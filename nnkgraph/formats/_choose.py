@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nnkgraph import registry
 from nnkgraph.errors import ParameterError
+from nnkgraph.formats._notgraph import MADE, SPREADSHEETS
 from nnkgraph.formats._output import is_stdout
 from nnkgraph.formats._source import open_source, show
 
@@ -68,10 +69,24 @@ def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
         raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
     if is_stdout(path):
         raise ParameterError(f"{show(path)}: say which format with --format")
+    _refuse_others(role, path, lower)
     raise ParameterError(
         f"{show(path)}: the file name ends in none of {choices}; rename it or say "
         "which format it has with --format"
     )
+
+
+def _refuse_others(role: str, path: str, lower: str) -> None:
+    """Say what helps where a name belongs to a kind of file that is no use here."""
+    what = ""
+    if lower.endswith(SPREADSHEETS) and role.startswith("read"):
+        what = "spreadsheets are not read: save it as CSV (or Parquet)"
+    elif lower.endswith(SPREADSHEETS):
+        what = "spreadsheets are not written: write .csv, which they open"
+    elif role == "read_graph" and lower.endswith(tuple(suffixes("read_features"))):
+        what = f"such files hold features, not a graph: {MADE}"
+    if what:
+        raise ParameterError(f"{show(path)}: {what}")
 
 
 def reader(role: str, spec: str, wanted: str | None) -> tuple[Format, Source]:

@@ -14,6 +14,7 @@ from nnkgraph.errors import InputError
 from nnkgraph.formats._adjacency import from_edges
 from nnkgraph.formats._extras import checked
 from nnkgraph.formats._facts import Facts
+from nnkgraph.formats._notgraph import MADE, looks_like_features
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class _Table:
         self.source, self.target = array("q"), array("q")
         self.weights, self.lines = array("d"), array("q")
 
-    def fill(self, rows: Iterator[Row], name: str) -> None:
+    def fill(self, rows: Iterator[Row], name: str, *, ours: bool) -> None:
         """Take in all rows; a node's number is its place among the labels."""
         labels, number = self.labels, self.labels.setdefault
         put_source, put_target = self.source.append, self.target.append
@@ -49,7 +50,10 @@ class _Table:
                 (weight,) = rest or ("1",)
                 value = float(weight)
             except ValueError as error:
-                raise InputError(_complaint(name, line, fields)) from error
+                foreign = not (ours or self.lines)
+                raise InputError(
+                    _complaint(name, line, fields, foreign=foreign)
+                ) from error
             put_source(number(source, len(labels)))
             put_target(number(target, len(labels)))
             put_weight(value)
@@ -68,7 +72,7 @@ def read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) ->
             )
         else:
             rows = itertools.chain([first], rows)
-        table.fill(rows, name)
+        table.fill(rows, name, ours=facts.ours)
     return named_graph(
         list(table.labels),
         np.frombuffer(table.source, np.int64),
@@ -175,10 +179,18 @@ def _count(facts: Facts, ids: tuple[str, ...] | None, places: IntArray) -> int:
     return int(places.max()) + 1 if len(places) else 0
 
 
-def _complaint(name: str, line: int, fields: list[str]) -> str:
+def _complaint(name: str, line: int, fields: list[str], *, foreign: bool) -> str:
+    """Say what is wrong with a line; a foreign file's first may be no edge at all."""
+    if foreign and looks_like_features(fields):
+        return (
+            f"{name}: line {line} is no edge, which has a source, a target and a "
+            f"weight: this looks like a table of features, and {MADE}"
+        )
     if len(fields) not in {2, 3}:
         return (
             f"{name}: line {line}: {len(fields)} field(s) where source, target and "
             "weight are needed; is it another separator?"
         )
-    return f"{name}: line {line}: the weight '{show(fields[2][:40])}' is not a number"
+    hint = f"; a header begins with source and target, and {MADE}" if foreign else ""
+    weight = show(fields[2][:40])
+    return f"{name}: line {line}: the weight '{weight}' is not a number{hint}"

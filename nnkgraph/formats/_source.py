@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import stat
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +16,9 @@ from nnkgraph.errors import InputError
 
 _HEAD = 1024
 _CHUNK = 1 << 20
+_LOOKED_AT = 1000
+"""Names of a folder among which one that was meant is looked for."""
+
 
 LOOKS = {
     "npy": "a NumPy array (npy)",
@@ -27,6 +32,7 @@ LOOKS = {
     "parquet": "a Parquet file (parquet)",
     "mat": "a MATLAB file (mat)",
     "pickle": "a Python pickle, which is never loaded",
+    "office": "a spreadsheet; save it as CSV",
     "utf-16": "UTF-16 or UTF-32 text; save it as UTF-8",
 }
 
@@ -44,6 +50,7 @@ _MAGIC = (
     (b"PAR1", "parquet"),
     (b"MATLAB 5.0 MAT-file", "mat"),
     (b"MATLAB 7.3 MAT-file", "mat"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "office"),
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
     (b"\x00\x00\xfe\xff", "utf-16"),
@@ -101,6 +108,24 @@ def reason(error: OSError | ValueError) -> str:
     return (text or str(error) or type(error).__name__).lower()
 
 
+def meant(path: str) -> str:
+    """Return a hint at the file that may have been meant where there is none."""
+    before, colon, item = path.rpartition(":")
+    if colon and os.path.isfile(before):  # noqa: PTH113 - any string
+        return f"; an item is named with two colons: {show(before)}::{show(item)}"
+    folder, wanted = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as entries:
+            # A look, not a search: folders may be huge.
+            some = [one.name for one in itertools.islice(entries, _LOOKED_AT)]
+    except OSError:
+        return ""
+    near = get_close_matches(wanted, [one for one in some if one != wanted], 1, 0.8)
+    found = os.path.join(folder, near[0]) if near else ""  # noqa: PTH118 - any string
+    is_file = os.path.isfile(found)  # noqa: PTH113 - any string
+    return f"; did you mean {show(found)}?" if is_file else ""
+
+
 def open_source(
     path: str, *, item: str | None = None, name: str | None = None
 ) -> Source:
@@ -120,6 +145,9 @@ def open_source(
             if not stat.S_ISREG(mode.st_mode):
                 return _in_memory(name, _drain(stream, name), item)
             return Source(name, path, b"", mode.st_size, stream.read(_HEAD), item)
+    except FileNotFoundError as error:
+        hint = meant(path)
+        raise InputError(f"{name}: {reason(error)}{hint}") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: {reason(error)}") from error
 
@@ -137,9 +165,9 @@ def expect(source: Source, *kinds: str) -> str:
     found = sniff(source.head)
     if found in kinds:
         return found
-    wanted = next(filter(None, kinds), "")
+    wanted = next((one for one in kinds if one not in {"", "gz"}), "")
     if found:
-        foreign = found in {"gz", "pickle", "utf-16"}
+        foreign = found in {"gz", "pickle", "office", "utf-16"}
         hint = "" if foreign else f"; rename it or say --format {found}"
         raise InputError(
             f"{source.name}: not {_article(wanted)} file: the content looks like "
@@ -157,11 +185,18 @@ def sniff(head: bytes) -> str:
     for magic, kind in _MAGIC:
         if head.startswith(magic) or bare.startswith(magic):
             # All XML begins alike; the root element follows soon.
-            return "gexf" if kind == "graphml" and b"<gexf" in head else kind
+            if kind == "graphml" and b"<gexf" in head:
+                return "gexf"
+            return "office" if kind == "npz" and _is_office(head) else kind
     # Protocol 2 and later: an opcode and the protocol number.
     if head[:1] == b"\x80" and head[1:2] in {b"\x02", b"\x03", b"\x04", b"\x05"}:
         return "pickle"
     return ""
+
+
+def _is_office(head: bytes) -> bool:
+    """Return whether a zip archive is a spreadsheet (.xlsx, .ods) or the like."""
+    return b"[Content_Types].xml" in head or b"vnd.oasis.opendocument" in head
 
 
 def _article(kind: str) -> str:

@@ -13,6 +13,7 @@ from nnkgraph.formats._adjacency import check_nodes, from_edges, is_symmetric
 from nnkgraph.formats._arrays import REAL
 from nnkgraph.formats._memory import check_fits
 from nnkgraph.formats._notfeatures import not_features
+from nnkgraph.formats._notgraph import MADE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +152,8 @@ def _entries(
 def _shape(archive: Archive) -> tuple[int, int]:
     if "format" not in archive or "shape" not in archive:
         raise InputError(
-            f"{archive.name}: not a sparse matrix as scipy.sparse.save_npz writes"
+            f"{archive.name}: not a sparse matrix as scipy.sparse.save_npz writes it "
+            f"for a graph; {MADE}"
         )
     header = archive.headers["shape"]
     if header.shape != (2,) or header.dtype.kind not in "iu":

@@ -12,6 +12,7 @@ from nnkgraph.formats._adjacency import from_edges
 from nnkgraph.formats._arrays import REAL
 from nnkgraph.formats._extras import provenance_text
 from nnkgraph.formats._format import Extras, Format
+from nnkgraph.formats._notgraph import MADE
 from nnkgraph.formats._zip import open_archive, write_archive
 from nnkgraph.formats.npz import extra_members, finished
 
@@ -70,7 +71,7 @@ class Pyg(Format):
 def _edges(archive: Archive) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     name = archive.name
     if "edge_index" not in archive:
-        raise InputError(f"{name}: there is no array 'edge_index' inside")
+        raise InputError(f"{name}: there is no array 'edge_index' inside; {MADE}")
     header = archive.headers["edge_index"]
     if len(header.shape) != 2 or header.shape[0] != 2 or header.dtype.kind not in "iu":
         raise InputError(f"{name}: edge_index is no 2 x E matrix of integers: {header}")

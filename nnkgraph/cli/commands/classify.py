@@ -163,6 +163,8 @@ def command(
         is_table = output.lower().endswith(".csv")
         formats.write_file(output, as_csv(found) if is_table else as_npz(found))
     _say(train, found)
+    if output is not None:
+        say.summary(f"{output}: {found.about['test_rows']} rows predicted")
     if json:
         from json import dumps
 

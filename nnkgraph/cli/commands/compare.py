@@ -116,6 +116,10 @@ def command(
     for line in found.lines:
         if line["failure"]:
             say.warning(f"{line['method']}, k {line['k']}: {line['failure']}")
+    for name in output:
+        is_table = name.lower().endswith(".csv")
+        what = "in a table" if is_table else "drawn as edges per node over k"
+        say.summary(f"{name}: {len(found.lines)} graphs {what}")
     if json:
         from json import dumps
 

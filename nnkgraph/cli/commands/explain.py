@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     "--coords",
     type=click.Path(),
     metavar="FILE",
-    help="Where the nodes are.  [default: features with 2 or 3 columns, or a plane]",
+    show_default="features with 2 or 3 columns, or a plane",
+    help="Where the nodes are.",
 )
 @options.k_opt
 @options.method_opt
@@ -102,7 +103,7 @@ def command(
         _check_picture(output, files, no_clobber=no_clobber)
     kernel, built = settings["kernel"], None
     if graph is not None:
-        built = read_graph(graph)
+        built = read_graph(graph, option="")
         _check_given(graph, built)
         kernel = built.provenance["kernel"]
     tables = Tables([features, coords], **table)

@@ -8,7 +8,10 @@ import click
 
 from nnkgraph.cli import options, say, table_options
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.numbers import Value
+from nnkgraph.cli.numbers import Value, Word
+
+_MANY = {"degrees": "degree", "errors": "error"}
+"""What --what calls these values, which --values takes as well."""
 
 _MEANT_FOR = {
     "coords": {"graph"},
@@ -57,9 +60,7 @@ class Numbers(Value):
 @options.output_opt
 @click.option(
     "--what",
-    type=click.Choice(
-        ["graph", "degrees", "weights", "support", "errors", "adjacency"]
-    ),
+    type=Word(["graph", "degrees", "weights", "support", "errors", "adjacency"]),
     default="graph",
     show_default=True,
     help="The graph itself, how degrees, weights, kept candidates or errors "
@@ -137,6 +138,7 @@ def command(
     from nnkgraph.cli.progress import Progress
     from nnkgraph.tasks import plot
 
+    given["values"] = _MANY.get(given["values"], given["values"])
     _check_options(what, given)
     named = [graph, beside] if beside else [graph]
     files = [given["coords"], given["labels"], given["values"]]
@@ -148,7 +150,7 @@ def command(
     )
     plot.new_figure(1, 1)  # a missing package is said before the work, not after it
     read = _read(given, format, table)
-    graphs = [(name, read_graph(name)) for name in named]
+    graphs = [(name, read_graph(name, option="")) for name in named]
     if what == "graph" and given["coords"] is None:
         read["coordinates"] = plot.laid_out(graphs, stages=Progress())
     _say_order(graphs, read)

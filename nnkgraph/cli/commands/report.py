@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _file_option(name: str, text: str) -> Callable[[Any], Any]:
-    return click.option(name, type=click.Path(), metavar="FILE[::ITEM]", help=text)
+def _file_option(name: str, text: str, **more: Any) -> Callable[[Any], Any]:
+    return click.option(
+        name, type=click.Path(), metavar="FILE[::ITEM]", help=text, **more
+    )
 
 
 @click.command(cls=Command)
@@ -32,7 +34,9 @@ def _file_option(name: str, text: str) -> Callable[[Any], Any]:
 )
 @_file_option("--labels", "Classes that color the nodes.")
 @_file_option(
-    "--coords", "Where the nodes are, in two columns.  [default: laid out by its edges]"
+    "--coords",
+    "Where the nodes are, in two columns.",
+    show_default="laid out by its edges",
 )
 @table_options.for_features
 @options.no_clobber_opt
@@ -69,7 +73,7 @@ def command(
     endings = () if output == "-" else (".html", ".htm")
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=given)
     tables = Tables([features, labels, coords], **table)
-    nodes = read_graph(graph)
+    nodes = read_graph(graph, option="")
     gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
     found: dict[str, Any] = {}
     if features is not None:

@@ -84,9 +84,10 @@ def command(
     say.summary(f"{graph}: looked at {found.looked} of {found.nodes} nodes")
     if found.failed:
         names = ", ".join(check.name for check in found.failed)
+        # Other features explain all other failures; else the last check says most.
+        cause = found.failed[0 if found.failed[0].name == "features" else -1]
         raise QualityError(
-            f"{graph}: verification failed: {names}; {found.failed[-1].name}: "
-            f"{found.failed[-1].text}"
+            f"{graph}: verification failed: {names}; {cause.name}: {cause.text}"
         )
 
 

@@ -117,7 +117,10 @@ def _coloring(
         return by_value(own, "error J of a node"), own
     column = np.asarray(values.x[:, 0], np.float64)
     own = [for_nodes(column, values, graph, name) for name, graph in graphs]
-    return by_value(own, values.name.replace("\\", "/").rpartition("/")[2]), own
+    # The column says more than the file that it is in.
+    file, _, item = values.name.rpartition("::")
+    title = item if file else item.replace("\\", "/").rpartition("/")[2]
+    return by_value(own, title), own
 
 
 def _sized_figure(

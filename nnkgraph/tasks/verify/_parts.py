@@ -21,9 +21,15 @@ def features_check(features: Features, graph: Graph, recipe: Recipe) -> Check:
     shape = tuple(features.x.shape)
     if shape != recipe.shape or shape[0] != graph.nodes:
         text = f"shape {shape}, the graph has {graph.nodes} nodes of {recipe.shape}"
+        if shape[0] == graph.nodes:
+            text += "; give the same --drop and --id-column as to build"
         return Check("features", "FAILED", text)
     if features.sha256 != recipe.sha256:
-        return Check("features", "FAILED", "other values: sha256 differs")
+        return Check(
+            "features",
+            "FAILED",
+            "other values, or rows in another order: sha256 differs",
+        )
     if features.ids and graph.ids and features.ids != graph.ids:
         return Check("features", "FAILED", "other row names, or another order")
     return Check("features", "ok", f"shape {shape[0]} x {shape[1]}, sha256 agrees")
