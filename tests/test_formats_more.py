@@ -110,7 +110,7 @@ def test_wrong_gexf_is_refused(tmp_path, text, match):
 def test_gexf_under_the_name_of_graphml_is_recognized(tmp_path):
     formats.write_graph(tmp_path / "g.gexf", full())
     (tmp_path / "g.graphml").write_bytes((tmp_path / "g.gexf").read_bytes())
-    with pytest.raises(InputError, match="say --format gexf"):
+    with pytest.raises(InputError, match="name its format, gexf"):
         formats.read_graph(tmp_path / "g.graphml")
 
 

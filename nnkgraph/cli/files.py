@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats
 from nnkgraph.cli import mapped, say
-from nnkgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
     from nnkgraph.data import Features, Graph
     from nnkgraph.formats._format import Sparse
     from nnkgraph.labels import Labels
-
-
-_ADVICE = re.compile(r"( or|:) say (which format (?:it has )?with )?--format( \w+)?$")
-"""What `formats` advises where a name does not say which format a file has."""
 
 
 def split_format(
@@ -74,28 +68,10 @@ def read_graph(
     spec: str,
     *,
     format: str | None = None,  # noqa: A002 - the option's name
-    option: str = "--format",
 ) -> Graph:
-    """Read a graph; '' is an option where only the name can say its format."""
-    with format_option(option), _remarks() as note:
+    """Read a graph."""
+    with _remarks() as note:
         return formats.read_graph(spec, format=format, note=note)
-
-
-@contextmanager
-def format_option(option: str) -> Iterator[None]:
-    """Let advice name the option that a command has for the format of a file."""
-    try:
-        yield
-    except (InputError, ParameterError) as error:
-        said = str(error)
-        found = _ADVICE.search(said)
-        if found is None:
-            raise
-        start, which, kind = (one or "" for one in found.groups())
-        advice = f"{start} say {which}{option}{kind}"
-        if not option:
-            advice = ": name a file that says its format" if start == ":" else ""
-        raise type(error)(said[: found.start()] + advice) from error
 
 
 def say_order(

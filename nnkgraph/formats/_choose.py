@@ -11,7 +11,7 @@ from nnkgraph import registry
 from nnkgraph.errors import ParameterError
 from nnkgraph.formats._notgraph import MADE, SPREADSHEETS
 from nnkgraph.formats._output import is_stdout
-from nnkgraph.formats._source import open_source, show
+from nnkgraph.formats._source import BY, open_source, show
 
 if TYPE_CHECKING:
     from nnkgraph.formats._format import Format
@@ -68,11 +68,11 @@ def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
     if wanted is not None:
         raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
     if is_stdout(path):
-        raise ParameterError(f"{show(path)}: say which format with --format")
+        raise ParameterError(f"{show(path)}: name its format ({BY})")
     _refuse_others(role, path, lower)
     raise ParameterError(
-        f"{show(path)}: the file name ends in none of {choices}; rename it or say "
-        "which format it has with --format"
+        f"{show(path)}: the file name ends in none of {choices}; rename it or name "
+        f"its format ({BY})"
     )
 
 

@@ -46,19 +46,18 @@ def command(
       nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import format_option, read_graph, read_labels
+    from nnkgraph.cli.files import read_graph, read_labels
     from nnkgraph.cli.summary import say_beside
 
     inputs = [graph, *([labels] if labels else [])]
-    with format_option("--to"):
-        formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
+    formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
     classes = None
     if labels is not None:
         formats.check_classes(output, format=to)
         classes = read_labels(labels, **table, minus_one=True)
     elif any(value is not None for value in table.values()):
         raise click.UsageError("--delimiter, --header and --id-column are for --labels")
-    read = read_graph(graph, format=from_, option="--from")
+    read = read_graph(graph, format=from_)
     formats.write_graph(output, read, format=to, labels=classes)
     say.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
     say_beside(output)

@@ -103,7 +103,7 @@ def command(
         _check_picture(output, files, no_clobber=no_clobber)
     kernel, built = settings["kernel"], None
     if graph is not None:
-        built = read_graph(graph, option="")
+        built = read_graph(graph)
         _check_given(graph, built)
         kernel = built.provenance["kernel"]
     tables = Tables([features, coords], **table)

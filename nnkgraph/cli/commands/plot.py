@@ -150,7 +150,7 @@ def command(
     )
     plot.new_figure(1, 1)  # a missing package is said before the work, not after it
     read = _read(given, format, table)
-    graphs = [(name, read_graph(name, option="")) for name in named]
+    graphs = [(name, read_graph(name)) for name in named]
     if what == "graph" and given["coords"] is None:
         read["coordinates"] = plot.laid_out(graphs, stages=Progress())
     _say_order(graphs, read)

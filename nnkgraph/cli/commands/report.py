@@ -73,7 +73,7 @@ def command(
     endings = () if output == "-" else (".html", ".htm")
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=given)
     tables = Tables([features, labels, coords], **table)
-    nodes = read_graph(graph, option="")
+    nodes = read_graph(graph)
     gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
     found: dict[str, Any] = {}
     if features is not None:
