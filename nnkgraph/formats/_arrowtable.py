@@ -19,6 +19,8 @@ from nnkgraph.formats._roles import check_own, drop_words, find_roles
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from nnkgraph.data import Graph
@@ -148,8 +150,14 @@ def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Role
     def can_name(at: int) -> bool:
         return options.beside or table.kind(table.columns[at]) == "text"
 
-    count = len(table.columns)
-    return find_roles(table.columns, count, options, table.name, can_name, asked)
+    def values(at: int) -> Iterator[str]:
+        column = table.columns[at]
+        if options.known and table.kind(column) == "text":
+            for _, (batch,) in table.batches([column]):
+                yield from as_texts(batch, "")
+
+    names = table.columns
+    return find_roles(names, len(names), options, table.name, can_name, values, asked)
 
 
 def _ids(table: Table, roles: Roles) -> list[str] | None:

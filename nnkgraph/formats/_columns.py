@@ -11,8 +11,8 @@ from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._choose import reader
 from nnkgraph.formats._columnnames import some
+from nnkgraph.formats._fields import MISSING, NUMBER
 from nnkgraph.formats._source import show
-from nnkgraph.formats._table import MISSING, NUMBER
 from nnkgraph.labels import as_texts
 
 if TYPE_CHECKING:

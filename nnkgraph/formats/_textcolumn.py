@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 from nnkgraph.errors import InputError
 from nnkgraph.formats._columnnames import OWN, as_word, some
 from nnkgraph.formats._columns import USUAL, as_array, likely_labels, pick_column
+from nnkgraph.formats._fields import NUMBER
 from nnkgraph.formats._roles import find_roles
 from nnkgraph.formats._source import show
-from nnkgraph.formats._table import (
-    NUMBER,
-    check_line,
-    find_delimiter,
-    split_fields,
-)
+from nnkgraph.formats._table import check_line, find_delimiter, split_fields
 from nnkgraph.formats._text import open_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -51,7 +49,10 @@ def text_column(
     def can_name(at: int) -> bool:
         return len({row[at] for row in rows}) == len(rows)
 
-    roles = find_roles(names, len(known), options, source.name, can_name, asked)
+    def values(at: int) -> Iterator[str]:
+        return (row[at] for row in rows)
+
+    roles = find_roles(names, len(known), options, source.name, can_name, values, asked)
     rest = [at for at in range(len(known)) if at != roles.ids]
     column = _pick(names, rows, rest, source) if asked is None else asked
     ids = None if roles.ids is None else [row[roles.ids] for row in rows]
@@ -111,8 +112,9 @@ def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) ->
         others = {row[at] for row in rest} - {""}
         if one.lower() in {*USUAL, OWN} and one not in others:
             return True
-        numbers = others and all(map(NUMBER.fullmatch, others))
-        if numbers and one and not NUMBER.fullmatch(one):
+        numbers = all(map(NUMBER.fullmatch, others)) and not NUMBER.fullmatch(one)
+        ids = others <= options.known and one not in options.known
+        if others and one and (numbers or ids):
             return True
     return False
 
