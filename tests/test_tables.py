@@ -174,13 +174,20 @@ def test_what_is_said_of_tables_goes_to_tables():
 
 def test_names_that_no_node_has_are_said(run, folder):
     assert run("build", "bare.csv", "-k", 9, "-o", "g.npz").code == 0
-    said = "ids.csv: g.npz has no names of nodes: rows are taken in order"
+    said = (
+        "ids.csv: g.npz has no names of nodes: rows are taken in order; a graph that "
+        "is built with --id-column has names"
+    )
     for call in ("propagate g.npz", "report g.npz", "plot g.npz --coords bare.csv"):
         words = ["--drop", "c"] if "plot" in call else []
         target = {"pr": "y.csv", "re": "g.html", "pl": "g.svg"}[call[:2]]
         result = run(*call.split(), *words, "--labels", "ids.csv", "-o", target)
         assert result.code == 0, result.err
         assert said in result.err
+    result = run("convert", "g.npz", "g.gexf", "--labels", "some.csv")
+    assert result.code == 3
+    assert "some.csv: g.npz has no names of nodes" in result.err
+    assert f"{N - 2} labels, but the graph has {N} nodes" in result.err
     assert run("embed", "g.npz", "-o", "e.csv").code == 0
     result = run("plot", "g.npz", "--coords", "e.csv", "-o", "e.svg")
     assert result.code == 0

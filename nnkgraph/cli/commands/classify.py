@@ -154,7 +154,7 @@ def command(
         read_labels(one, **tables.labels(one), known=rows and rows.ids) if one else None
         for one, rows in ((test_labels, points), (split, x))
     )
-    say_order(train, x.ids, y, marks)
+    say_order(train, x.ids, y, marks, graph=False)
     stages = Progress()
     found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
     if output is not None:

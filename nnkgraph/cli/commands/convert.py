@@ -46,7 +46,7 @@ def command(
       nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph, read_labels
+    from nnkgraph.cli.files import read_graph, read_labels, say_order
     from nnkgraph.cli.summary import say_beside
 
     inputs = [graph, *([labels] if labels else [])]
@@ -59,6 +59,7 @@ def command(
     classes = None
     if labels is not None:
         classes = read_labels(labels, **table, known=read.ids, minus_one=True)
+        say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
     say.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
     say_beside(output)

@@ -164,8 +164,9 @@ def command(
         left_out = plot.count_unplaced(graphs, read["coordinates"], read["axes"])
     if left_out:
         say.warning(
-            f"{read['coordinates'].name}: {left_out} nodes have no coordinates and are "
-            "left out"
+            f"{read['coordinates'].name}: {left_out} "
+            f"{'node has' if left_out == 1 else 'nodes have'} no coordinates and "
+            f"{'is' if left_out == 1 else 'are'} left out"
         )
     if what == "graph" and given["coords"] is None:
         say.summary(
