@@ -10,7 +10,7 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrow import as_texts, numbers
-from nnkgraph.formats._columnnames import key_hint, leave_out, some
+from nnkgraph.formats._columnnames import item_of, key_hint, leave_out, some
 from nnkgraph.formats._columns import as_array, likely_labels, pick_column
 from nnkgraph.formats._edgelines import TITLES, named_graph
 from nnkgraph.formats._facts import TITLE, Facts
@@ -182,7 +182,7 @@ def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
     lists = [one for one in odd if kinds[one] == "list"]
     places = [table.columns.index(one) for one in odd]
     if lists:
-        hint = f"name a column of lists as FILE::{show(lists[0])}"
+        hint = f"name a column of lists as {item_of(table.name, lists[0])}"
     elif kinds[odd[0]] == "text":
         hint = leave_out(table.columns, places, named=named)
     else:

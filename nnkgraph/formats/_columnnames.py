@@ -39,6 +39,14 @@ def as_word(names: Sequence[str] | None, *columns: int) -> str:
     return shlex.quote(show(",".join(plain)))
 
 
+def item_of(name: str, item: str) -> str:
+    """Return how a column or array of a file is named, ready for a shell.
+
+    `name` is that of the file, safe to print.
+    """
+    return shlex.quote(f"{name}::{show(item)}")
+
+
 def leave_out(names: Sequence[str] | None, columns: list[int], *, named: bool) -> str:
     """Return what can be done with columns that are no features.
 

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._columnnames import OWN, as_word, some
+from nnkgraph.formats._columnnames import OWN, as_word, item_of, some
 from nnkgraph.formats._columns import USUAL, as_array, likely_labels, pick_column
 from nnkgraph.formats._fields import NUMBER
 from nnkgraph.formats._roles import find_roles
@@ -145,10 +145,11 @@ def _pick(
     numbers = [str(at) for at in rest]
     if names is None and len(rest) > 1:
         at = likely()
+        word = item_of(source.name, rows[0][int(at)])
         raise InputError(
             f"{source.name}: which column holds the labels or values? Name it as "
-            f"FILE::{at}, or as FILE::{show(rows[0][int(at)])} where the first line "
-            f"holds names: {some(rows[0])}"
+            f"{item_of(source.name, at)}, or as {word} where the first line holds "
+            f"names: {some(rows[0])}"
         )
     if names is None:
         return rest[0]
