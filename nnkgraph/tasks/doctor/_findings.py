@@ -38,7 +38,9 @@ def findings(figures: dict[str, Any]) -> list[Finding]:
 def _data(figures: dict[str, Any]) -> Iterator[Finding]:
     n, d = figures["input"]["shape"]
     rows = figures["rows"]
-    yield Finding("data", f"{n} rows x {d} columns, {figures['input']['dtype']}")
+    yield Finding(
+        "data", f"{n} rows x {d} column{'s' * (d != 1)}, {figures['input']['dtype']}"
+    )
     if rows["copies"]:
         yield Finding(
             "data",
