@@ -139,6 +139,10 @@ def test_ids_that_are_not_used_are_remarked_on(tmp_path):
     said = []
     read_labels(f"{tmp_path / 'y.csv'}::kind", note=said.append)
     assert "--id-column who would match them" in said[-1]
+    for ids, remarks in ((["a", "z"], 2), (["y", "z"], 1)):
+        said.clear()
+        read_labels(f"{tmp_path / 'y.csv'}::kind", known=ids, note=said.append)
+        assert len(said) == remarks
 
 
 def test_a_column_called_id_matches_rows_unless_it_is_wanted_or_repeats(tmp_path):

@@ -94,5 +94,5 @@ def unknown(
         advice = f"did you mean {show(near[0])!r}?"
     return InputError(
         f"{name}: there is no single column {show(wanted)!r} {what} among {count} "
-        f"columns ({listed}); {advice}"
+        f"column{'s' * (count != 1)} ({listed}); {advice}"
     )

@@ -56,7 +56,7 @@ def text_column(
     rest = [at for at in range(len(known)) if at != roles.ids]
     column = _pick(names, rows, rest, source) if asked is None else asked
     ids = None if roles.ids is None else [row[roles.ids] for row in rows]
-    unused = None if ids is not None else _id_like(names, rows, column)
+    unused = None if ids is not None else _id_like(names, rows, column, options)
     if unused is not None and options.id_column is None:
         options.note(
             f"{source.name}: rows are taken in order; --id-column "
@@ -87,12 +87,17 @@ def _read(source: Source, options: TextOptions) -> tuple[list[list[str]], int]:
     return rows, skip
 
 
-def _id_like(names: list[str] | None, rows: list[list[str]], used: int) -> int | None:
-    """Return the column that seems to hold names of rows: words, each only once."""
+def _id_like(
+    names: list[str] | None, rows: list[list[str]], used: int, options: TextOptions
+) -> int | None:
+    """Return the column that seems to hold names of rows: words, each only once.
+
+    Where ids are known, some of them have to be there.
+    """
     for at in range(len(names or ())):
         values = {row[at] for row in rows}
         words = len(values) == len(rows) and not any(map(NUMBER.fullmatch, values))
-        if at != used and words:
+        if at != used and words and (not options.known or values & options.known):
             return at
     return None
 
