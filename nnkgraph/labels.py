@@ -22,6 +22,7 @@ _NOTHING = {"", "na", "n/a", "nan", "null", "none", "?"}
 _SHOWN = 5
 _FLOAT = re.compile(r"(-?[0-9]{1,300})(\.0*)?")
 """Whole numbers, also as they are written where some are missing: 1.0."""
+_NUMBER = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 _MOST_DIGITS = 4000
 """Longer numbers are ordered as text: Python refuses to make integers of them."""
 
@@ -78,6 +79,7 @@ class Labels:
         taken = minus_one and _means_nothing(kinds - empty)
         empty |= {"-1"} if taken else set()
         named = {one for one in kinds - empty if one.lower() not in _NOTHING}
+        _refuse_decimals(named, texts, name)
         classes = sorted(named, key=_order(named))
         number = {one: at for at, one in enumerate(classes)}
         codes = np.array([number.get(one, -1) for one in texts], np.int64)
@@ -98,18 +100,21 @@ class Labels:
         every = (*self.classes, "")
         return [every[code] for code in self.codes.tolist()]
 
-    def for_rows(self, n: int, ids: tuple[str, ...] | None, of: str) -> Labels:
+    def for_rows(
+        self, n: int, ids: tuple[str, ...] | None, of: str, what: str = "nodes"
+    ) -> Labels:
         """Return the labels in the order of the rows they are for.
 
         Where both sides have names, names decide and rows that are not named have no
-        label; otherwise the order does, and the numbers must agree.
+        label; otherwise the order does, and the numbers must agree. `of` is the name of
+        the other side, and `what` it has.
         """
         if self.ids is None or ids is None:
             if len(self.codes) != n:
                 one_more = len(self.codes) == n + 1
                 hint = "; say --header where the first line of a table holds names"
                 raise InputError(
-                    f"{self.name}: {len(self.codes)} labels, but {of} has {n} rows"
+                    f"{self.name}: {len(self.codes)} labels, but {of} has {n} {what}"
                     + hint * one_more
                 )
             return self
@@ -117,8 +122,9 @@ class Labels:
         strange = [one for one in self.ids if one not in place]
         if strange:
             some = ", ".join(map(repr, strange[:_SHOWN]))
+            verb = "id is" if len(strange) == 1 else "ids are"
             raise InputError(
-                f"{self.name}: {len(strange)} ids are not in {of}: {some}"
+                f"{self.name}: {len(strange)} {verb} not in {of}: {some}"
                 + ", ..." * (len(strange) > _SHOWN)
             )
         codes = np.full(n, -1)
@@ -141,10 +147,7 @@ def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
             whole = np.isfinite(values) & (values == np.trunc(values))
         odd = values[~(whole | np.isnan(values))]
         if odd.size:
-            raise InputError(
-                f"{name}: labels are whole numbers or text, not measurements such as "
-                f"{odd[:1]}"
-            )
+            raise _no_classes(str(odd[0]), name)
         texts = ["" if np.isnan(one) else str(int(one)) for one in values.tolist()]
     elif kind in "biu":
         texts = [str(int(one)) for one in array.tolist()]
@@ -158,6 +161,23 @@ def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
             f"{name}: labels have dtype {array.dtype}; whole numbers or text are needed"
         )
     return texts, set(texts)
+
+
+def _refuse_decimals(named: set[str], texts: list[str], name: str) -> None:
+    """Refuse text that is numbers throughout, some of them not whole."""
+    if not named or not all(map(_NUMBER.fullmatch, named)):
+        return
+    odd = {one for one in named if not float(one).is_integer()}
+    first = next((one for one in texts if one in odd), None)
+    if first is not None:
+        raise _no_classes(first, name)
+
+
+def _no_classes(example: str, name: str) -> InputError:
+    return InputError(
+        f"{name}: labels are whole numbers or text, not measurements such as "
+        f"{example}; plot draws those with --values"
+    )
 
 
 def as_texts(array: NDArray[Any]) -> list[str]:

@@ -214,6 +214,25 @@ def test_columns_and_hubs_have_their_names(run, tmp_path):
     assert re.search(r" ! 4 of 5 .*hardly count \('\w', .*--scale standard", text)
     assert f"'{hub['largest_id']}' (row {hub['largest_row']}) most often" in text
     assert re.search(r" nnkgraph build .* --scale standard --id-column who", text)
+    built = ("build", path, "--id-column", "who", "-k", 9, "-o", tmp_path / "g.npz")
+    said = r"column 'income' holds [\d.]+ % of the variance and 4 of 5 hardly count; "
+    assert re.search(said, run(*built).err)
+    assert "hardly count" not in run(*built, "--scale", "standard").err
+    np.save(tmp_path / "x.npy", x)
+    bare = run("build", tmp_path / "x.npy", "-k", 9, "-o", tmp_path / "h.npz")
+    assert "hardly count" not in bare.err
+
+
+def test_a_constant_column_is_named(run, tmp_path):
+    x = rng().normal(size=(60, 3))
+    x[0] = 0
+    x[:, 2] = 0
+    path = tmp_path / "x.csv"
+    rows = [",".join(map(str, row)) for row in x.tolist()]
+    path.write_text("\n".join(["a,b,flat", *rows]))
+    text = " ".join(run("doctor", path, "-k", 9).out.split())
+    assert "1 of 3 (33.3 %) columns is constant: 'flat'" in text
+    assert "1 row is all zeros" in text
 
 
 def test_columns_that_look_like_keys_are_said(run, tmp_path):
@@ -242,6 +261,8 @@ def test_columns_that_look_like_keys_are_said(run, tmp_path):
         "cust_id": "is",
         "shopId": "has",
     }
+    said = "column 'nr' counts the rows: it looks like a key, no feature; 'nnkgraph doc"
+    assert said in run("build", path, "-k", 9, "-o", tmp_path / "g.npz").err
     text = run("doctor", path, "-k", 9).out
     assert "\n! column 'nr' counts the rows" in text
     assert "--id-column nr, or leave it out with --drop nr, and look again" in text

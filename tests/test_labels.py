@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats import read_labels
+from nnkgraph.formats import read_labels, read_values
 from nnkgraph.labels import Labels
 
 
@@ -101,9 +101,9 @@ def test_a_table_that_does_not_say_its_labels_is_refused(tmp_path, text, message
 def test_names_decide_where_both_sides_have_them():
     labels = Labels.of(["a", "b"], ids=["q", "p"])
     assert labels.for_rows(3, ("p", "q", "r"), "graph").codes.tolist() == [1, 0, -1]
-    with pytest.raises(InputError, match="1 ids are not in graph: 'q'"):
+    with pytest.raises(InputError, match="1 id is not in graph: 'q'"):
         labels.for_rows(1, ("p",), "graph")
-    with pytest.raises(InputError, match="2 labels, but graph has 3 rows"):
+    with pytest.raises(InputError, match="2 labels, but graph has 3 nodes"):
         labels.for_rows(3, None, "graph")
 
 
@@ -115,7 +115,7 @@ def test_codes_in_other_terms_leave_unknown_classes_out():
 def test_whole_numbers_in_text_may_have_a_point():
     labels = Labels.of(["0.0", "1.0", "", "-1.0"], minus_one=True)
     assert (labels.classes, labels.codes.tolist()) == (("0", "1"), [0, 1, -1, -1])
-    assert Labels.of(["0.0", "0.5"]).classes == ("0.0", "0.5")
+    assert Labels.of(["0.0", "v.5"]).classes == ("0.0", "v.5")
     assert Labels.of(["0.0", "9.0", "1.0"], missing="9").codes.tolist() == [0, -1, 1]
 
 
@@ -139,6 +139,10 @@ def test_ids_that_are_not_used_are_remarked_on(tmp_path):
     said = []
     read_labels(f"{tmp_path / 'y.csv'}::kind", note=said.append)
     assert "--id-column who would match them" in said[-1]
+    for ids, remarks in ((["a", "z"], 2), (["y", "z"], 1)):
+        said.clear()
+        read_labels(f"{tmp_path / 'y.csv'}::kind", known=ids, note=said.append)
+        assert len(said) == remarks
 
 
 def test_a_column_called_id_matches_rows_unless_it_is_wanted_or_repeats(tmp_path):
@@ -155,16 +159,30 @@ def test_the_example_of_a_column_is_one_that_could_hold_labels(tmp_path):
     path = tmp_path / "y.csv"
     rows = [f"c{at},{at / 7},{'uvw'[at % 3]},{at % 2}" for at in range(12)]
     path.write_text("\n".join(["who,size,kind,flag", *rows]))
-    message = "as FILE::kind; there are who, size, kind, flag"
+    message = "y.csv::kind; there are who, size, kind, flag"
     with pytest.raises(InputError, match=message):
         read_labels(path)
     with pytest.raises(InputError, match=r"'knid'; .*did you mean 'kind'"):
         read_labels(f"{path}::knid")
     path.write_text("who,kind\na,u\nb,v\nc,u\nd,v\n")
-    with pytest.raises(InputError, match="FILE::1, or as FILE::kind where the first"):
+    with pytest.raises(InputError, match=r"y.csv::1, or as .*y.csv::kind where"):
         read_labels(path)
 
 
+@pytest.mark.parametrize("more", ["", "NA", "7", "1e3"])
+def test_decimals_are_no_classes(tmp_path, more):
+    path = tmp_path / "y.csv"
+    path.write_text(f"city,eur\nOslo,12\nBad Homburg,872.65\nRome,{more}\n")
+    with pytest.raises(InputError, match=r"::eur: .*such as 872\.65; plot .*--values"):
+        read_labels(f"{path}::eur")
+    with pytest.raises(InputError, match="'Oslo' is no number"):
+        read_values(f"{path}::city")
+    with pytest.raises(InputError, match=r"such as 0\.5;"):
+        Labels.of([1, 0.5])
+    assert Labels.of(["1.5", "v2"]).classes == ("1.5", "v2")
+    assert Labels.of(["1.5", "2"], missing="1.5").classes == ("2",)
+
+
 def test_one_label_too_many_may_be_a_header():
-    with pytest.raises(InputError, match="3 labels, but x has 2 rows; say --header"):
+    with pytest.raises(InputError, match="3 labels, but x has 2 nodes; say --header"):
         Labels.of(["kind", "a", "b"]).for_rows(2, None, "x")

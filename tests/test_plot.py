@@ -110,7 +110,7 @@ def test_ids_decide_where_nodes_are():
     plain = draw(graph)
     offsets = [dots_of(one.axes[0])[0].get_offsets() for one in (mixed, plain)]
     assert np.array_equal(*offsets)
-    with pytest.raises(InputError, match=r"1 ids are not in g0\.npz: 'other'"):
+    with pytest.raises(InputError, match=r"1 id is not in g0\.npz: 'other'"):
         draw(graph, ids=[*names[:-1], "other"])
 
 

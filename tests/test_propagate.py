@@ -170,7 +170,7 @@ def test_what_cannot_be_propagated_is_refused():
     labels = Labels.of(["x", "", "y"])
     with pytest.raises(InputError, match="directed"):
         propagate(graph_of(np.eye(3, k=1), directed=True), labels)
-    with pytest.raises(InputError, match="3 labels, but graph has 4 rows"):
+    with pytest.raises(InputError, match="3 labels, but graph has 4 nodes"):
         propagate(path(4), labels)
     with pytest.raises(InputError, match="all 3 labels are missing"):
         propagate(path(3), Labels.of(["", "NA", ""]))

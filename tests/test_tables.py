@@ -174,14 +174,67 @@ def test_what_is_said_of_tables_goes_to_tables():
 
 def test_names_that_no_node_has_are_said(run, folder):
     assert run("build", "bare.csv", "-k", 9, "-o", "g.npz").code == 0
-    said = "ids.csv: g.npz has no names of nodes: rows are taken in order"
+    said = (
+        "ids.csv: g.npz has no names of nodes: rows are taken in order; a graph that "
+        "is built with --id-column has names"
+    )
     for call in ("propagate g.npz", "report g.npz", "plot g.npz --coords bare.csv"):
         words = ["--drop", "c"] if "plot" in call else []
         target = {"pr": "y.csv", "re": "g.html", "pl": "g.svg"}[call[:2]]
         result = run(*call.split(), *words, "--labels", "ids.csv", "-o", target)
         assert result.code == 0, result.err
         assert said in result.err
+    result = run("convert", "g.npz", "g.gexf", "--labels", "some.csv")
+    assert result.code == 3
+    assert "some.csv: g.npz has no names of nodes" in result.err
+    assert f"{N - 2} labels, but the graph has {N} nodes" in result.err
     assert run("embed", "g.npz", "-o", "e.csv").code == 0
     result = run("plot", "g.npz", "--coords", "e.csv", "-o", "e.svg")
     assert result.code == 0
     assert "no names of nodes" not in result.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_of_known_ids_matches_rows(run, folder, kind):
+    """Rows in another order would get the labels and places of others."""
+    mixed = np.random.default_rng(1).permutation(N)
+    names = np.array(NAMES)[mixed]
+    columns = {"who": names, "kind": KINDS[mixed], "a": X[mixed, 0], "b": X[mixed, 1]}
+    if kind == "csv":
+        text = table(",".join(columns), *columns.values())
+        (folder / "mixed.csv").write_text(text + "\n")
+    else:
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(columns), folder / "mixed.parquet")
+    assert run("build", "mine.csv", *SKIPPED, "-k", 9, "-o", "g.npz").code == 0
+    said = "the column 'who' names the rows: all that it holds are ids of nodes"
+    labels = ("--labels", f"mixed.{kind}::kind")
+    result = run("propagate", "g.npz", *labels, "-o", "y.csv", "--quiet")
+    assert result.code == 0, result.err
+    assert formats.read_labels("y.csv::label").names() == KINDS.tolist()
+    values = ("--values", f"mixed.{kind}::a")
+    for call in (
+        ("report", "g.npz", *labels, "-o", "g.html"),
+        ("convert", "g.npz", "g.graphml", *labels),
+        ("plot", "g.npz", *values, "-o", "g.svg"),
+        ("plot", "g.npz", "--coords", f"mixed.{kind}", "--drop", "kind", "-o", "h.svg"),
+    ):
+        result = run(*call)
+        assert result.code == 0, result.err
+        assert said in result.err
+
+
+def test_a_column_with_other_words_is_no_id_column(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("who,kind\nb,u\na,v\n")
+    assert formats.read_labels(path, known=["a", "b", "c"]).ids == ("b", "a")
+    assert formats.read_labels(f"{path}::kind", known=["a", "z"]).ids is None
+    assert formats.read_labels(f"{path}::who", known=["a", "b"]).ids is None
+    path.write_text("who,kind\nb,u\nb,v\n")
+    assert formats.read_labels(f"{path}::kind", known=["a", "b"]).ids is None
+    path.write_text("size,kind\n1,u\n0,v\n")  # numbers match by chance
+    assert formats.read_labels(f"{path}::kind", known=["0", "1"]).ids is None
+    path.write_text("b,2.5\na,7\n")
+    found = formats.read_features(path, header=False, known=["a", "b"])
+    assert (found.ids, found.x.tolist()) == (("b", "a"), [[2.5], [7]])

@@ -75,15 +75,20 @@ def read_graph(
 
 
 def say_order(
-    name: str, ids: tuple[str, ...] | None, *beside: Labels | Features | None
+    name: str,
+    ids: tuple[str, ...] | None,
+    *beside: Labels | Features | None,
+    graph: bool = True,
 ) -> None:
     """Warn of names of rows that are of no use, because the nodes have none."""
+    hint = "; a graph that is built with --id-column has names" if graph else ""
     for one in beside:
         if one is None or one.ids is None or ids is not None:
             continue
         if one.ids != tuple(map(str, range(len(one.ids)))):
             say.warning(
                 f"{one.name}: {name} has no names of nodes: rows are taken in order"
+                f"{hint}"
             )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._arrow import as_texts, numbers
-from nnkgraph.formats._columnnames import key_hint, leave_out, some
+from nnkgraph.formats._columnnames import item_of, key_hint, leave_out, some
 from nnkgraph.formats._columns import as_array, likely_labels, pick_column
 from nnkgraph.formats._edgelines import TITLES, named_graph
 from nnkgraph.formats._facts import TITLE, Facts
@@ -20,6 +20,8 @@ from nnkgraph.formats._roles import check_own, drop_words, find_roles
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from nnkgraph.data import Graph
@@ -149,8 +151,14 @@ def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Role
     def can_name(at: int) -> bool:
         return options.beside or table.kind(table.columns[at]) == "text"
 
-    count = len(table.columns)
-    return find_roles(table.columns, count, options, table.name, can_name, asked)
+    def values(at: int) -> Iterator[str]:
+        column = table.columns[at]
+        if options.known and table.kind(column) == "text":
+            for _, (batch,) in table.batches([column]):
+                yield from as_texts(batch, "")
+
+    names = table.columns
+    return find_roles(names, len(names), options, table.name, can_name, values, asked)
 
 
 def _ids(table: Table, roles: Roles) -> list[str] | None:
@@ -175,7 +183,7 @@ def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
     lists = [one for one in odd if kinds[one] == "list"]
     places = [table.columns.index(one) for one in odd]
     if lists:
-        hint = f"name a column of lists as FILE::{show(lists[0])}"
+        hint = f"name a column of lists as {item_of(table.name, lists[0])}"
     elif kinds[odd[0]] == "text":
         hint = leave_out(table.columns, places, named=named)
     else:

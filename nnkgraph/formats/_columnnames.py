@@ -39,6 +39,14 @@ def as_word(names: Sequence[str] | None, *columns: int) -> str:
     return shlex.quote(show(",".join(plain)))
 
 
+def item_of(name: str, item: str) -> str:
+    """Return how a column or array of a file is named, ready for a shell.
+
+    `name` is that of the file, safe to print.
+    """
+    return shlex.quote(f"{name}::{show(item)}")
+
+
 def leave_out(names: Sequence[str] | None, columns: list[int], *, named: bool) -> str:
     """Return what can be done with columns that are no features.
 
@@ -86,5 +94,5 @@ def unknown(
         advice = f"did you mean {show(near[0])!r}?"
     return InputError(
         f"{name}: there is no single column {show(wanted)!r} {what} among {count} "
-        f"columns ({listed}); {advice}"
+        f"column{'s' * (count != 1)} ({listed}); {advice}"
     )

@@ -10,9 +10,9 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
 from nnkgraph.formats._choose import reader
-from nnkgraph.formats._columnnames import some
+from nnkgraph.formats._columnnames import item_of, some
+from nnkgraph.formats._fields import MISSING, NUMBER
 from nnkgraph.formats._source import show
-from nnkgraph.formats._table import MISSING, NUMBER
 from nnkgraph.labels import as_texts
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def pick_column(
     example = likely() if likely else found[0]
     raise InputError(
         f"{name}: which {what} holds the labels or values? Name it as "
-        f"FILE::{show(example)}; there are {some(found)}"
+        f"{item_of(name, example)}; there are {some(found)}"
     )
 
 
@@ -84,15 +84,15 @@ def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Feat
             f"{name}: values are one number per row, but the shape is {found.shape}"
         )
     if found.dtype.kind in "US":
-        texts = [one.strip().lower() for one in as_texts(found)]
-        strange = [one for one in texts if one not in MISSING | {"nan"}]
-        strange = [one for one in strange if not NUMBER.fullmatch(one)]
-        if strange:
+        texts = [one.strip() for one in as_texts(found)]
+        texts = ["nan" if one.lower() in MISSING else one for one in texts]
+        strange = next((one for one in texts if not NUMBER.fullmatch(one)), None)
+        if strange is not None:
             raise InputError(
-                f"{name}: {show(strange[0])!r} is no number; classes are named with "
+                f"{name}: {show(strange)!r} is no number; classes are named with "
                 "--labels"
             )
-        found = np.array([np.nan if t in MISSING else float(t) for t in texts])
+        found = np.array([float(one) for one in texts])
     return Features.of(found[:, np.newaxis], ids=ids, name=name, gaps=True)
 
 

@@ -10,6 +10,7 @@ from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from numpy.typing import NDArray
 
@@ -55,6 +56,9 @@ class TextOptions:
 
     beside: bool = False
     """Whether rows describe nodes that are known: a column called id names them."""
+
+    known: AbstractSet[str] = frozenset()
+    """Ids of the rows or nodes that this table is about, where they have any."""
 
     sparse: Sparse = ""
     """What a sparse matrix is: similarities, rows that stay sparse, or dense rows."""

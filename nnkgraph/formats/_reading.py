@@ -32,6 +32,7 @@ def read_features(
     dropped_before: bool = False,
     absent: Callable[[], None] | None = None,
     beside: bool = False,
+    known: Sequence[str] | None = None,
     note: Note = ignore,
 ) -> Features:
     """Read a feature matrix from ``FILE`` or ``FILE::ITEM``.
@@ -59,6 +60,9 @@ def read_features(
         Whether NaN may stand for values that are not there, as in coordinates.
     dropped_before, absent, beside
         How the file stands to others that are read with it: see ``TextOptions``.
+    known
+        Ids of the nodes that the rows describe: a column of a table that holds nothing
+        else names the rows where no other does.
     note
         Called with remarks for the user, one line each.
 
@@ -84,6 +88,7 @@ def read_features(
         dropped_before=dropped_before,
         absent=absent,
         beside=beside,
+        known=frozenset(known or ()),
         sparse=sparse,
         gaps=gaps,
         note=note,
@@ -101,18 +106,27 @@ def read_labels(
     missing: str | None = None,
     minus_one: bool = False,
     absent: Callable[[], None] | None = None,
+    known: Sequence[str] | None = None,
     note: Note = ignore,
 ) -> Labels:
     """Read one class per row from ``FILE`` or ``FILE::ITEM``.
 
     An item is an array, a dataset or, in a text table, a column: its name, or its
     number from 0. A column called id names the rows where no other does. See
-    ``Labels.of`` for `missing` and `minus_one`, ``TextOptions`` for `absent`.
+    ``Labels.of`` for `missing` and `minus_one`, ``TextOptions`` for `absent`, and
+    `read_features` for `known`.
     """
     from nnkgraph.formats._columns import read_column
     from nnkgraph.labels import Labels
 
-    options = TextOptions(header, id_column, delimiter, absent=absent, note=note)
+    options = TextOptions(
+        header,
+        id_column,
+        delimiter,
+        absent=absent,
+        known=frozenset(known or ()),
+        note=note,
+    )
     values, ids, name = read_column(os.fspath(spec), format, options)
     labels = Labels.of(values, ids=ids, name=name, missing=missing, minus_one=minus_one)
     if labels.minus_one:
@@ -128,6 +142,7 @@ def read_values(
     id_column: str | None = None,
     delimiter: str | None = None,
     absent: Callable[[], None] | None = None,
+    known: Sequence[str] | None = None,
     note: Note = ignore,
 ) -> Features:
     """Read one number per row from ``FILE`` or ``FILE::ITEM``, as a single column.
@@ -136,5 +151,12 @@ def read_values(
     """
     from nnkgraph.formats._columns import as_values, read_column
 
-    options = TextOptions(header, id_column, delimiter, absent=absent, note=note)
+    options = TextOptions(
+        header,
+        id_column,
+        delimiter,
+        absent=absent,
+        known=frozenset(known or ()),
+        note=note,
+    )
     return as_values(*read_column(os.fspath(spec), format, options))

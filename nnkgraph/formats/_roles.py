@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.formats._columnnames import OWN, unknown
+from nnkgraph.formats._fields import NUMBER
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from nnkgraph.formats._format import TextOptions
 
@@ -39,12 +40,14 @@ def find_roles(
     options: TextOptions,
     name: str,
     can_name: Callable[[int], bool],
+    values: Callable[[int], Iterable[str]],
     asked: int | None = None,
 ) -> Roles:
     """Return the roles of columns: as told, or as their names say.
 
     A column called id that nobody spoke of names the rows where `can_name` says so,
-    unless it is what was `asked` for.
+    unless it is what was `asked` for. Without one, a column whose `values` are ids that
+    are known already does so.
     """
     dropped = _dropped(names, count, options, name)
     ids = _told(names, count, options, name, asked)
@@ -54,7 +57,10 @@ def find_roles(
         # Where rows have names in other files, those of this one are names, too.
         certain = own is not None and (options.id_column is not None or can_name(own))
         ids = own if certain else None
-        _remark(ids, options, name)
+        if ids is None and count > 1:
+            rest = (at for at in range(count) if at not in dropped | {asked})
+            ids = next((at for at in rest if _are_ids(values(at), options)), None)
+        _remark(ids, names, options, name, known=not certain)
     if ids in dropped:
         raise ParameterError(
             f"{name}: a column cannot name the rows and be dropped: leave out "
@@ -138,11 +144,30 @@ def _own(names: Sequence[str] | None, taken: frozenset[int | None]) -> int | Non
     return called[0]
 
 
-def _remark(ids: int | None, options: TextOptions, name: str) -> None:
+def _are_ids(values: Iterable[str], options: TextOptions) -> bool:
+    """Return whether a column has known ids, each at most once, and no mere numbers."""
+    seen = set[str]()
+    for one in values:
+        if one not in options.known or one in seen:
+            return False
+        seen.add(one)
+    return not all(map(NUMBER.fullmatch, seen))
+
+
+def _remark(
+    ids: int | None,
+    names: Sequence[str] | None,
+    options: TextOptions,
+    name: str,
+    *,
+    known: bool,
+) -> None:
     """Say where ids come from that nobody named, or that there are none."""
     wanted = options.id_column
     told = "" if wanted is None else f"there is no column {show(wanted)!r}; "
     if ids is not None:
-        options.note(f"{name}: {told}the column {OWN!r} names the rows")
+        word = repr(show(names[ids])) if names else f"number {ids} from 0"
+        why = ": all that it holds are ids of nodes" if known else ""
+        options.note(f"{name}: {told}the column {word} names the rows{why}")
     elif told:
         options.note(f"{name}: {told}rows are taken in order")

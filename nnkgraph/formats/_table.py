@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import itertools
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.formats._columnnames import key_hint
+from nnkgraph.formats._fields import MISSING, is_word
 from nnkgraph.formats._roles import Roles, drop_words, find_roles
 from nnkgraph.formats._source import show
+from nnkgraph.formats._text import open_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from nnkgraph.formats._format import TextOptions
     from nnkgraph.formats._source import Source
 
-NUMBER = re.compile(
-    # Digits can be cut into parts in one way only: otherwise long ones take for ever.
-    r"\s*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*",
-    re.IGNORECASE,
-)
-MISSING = {"", "na", "n/a", "null", "none", "nil", "-", "?", "missing"}
-_LETTER = re.compile(r"[^\W\d]")
 _BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
 
@@ -51,19 +45,8 @@ class Layout:
 
 def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
     """Look at the first lines of a table."""
-    name, skip, line = source.name, 0, ""
-    for line in text:
-        if not line.startswith("#"):
-            break
-        skip += 1
-    else:
-        line = ""
-    if skip:
-        options.note(f"{name}: {skip} leading line(s) starting with '#' were skipped")
-    if not line.strip():
-        what = f"line {skip + 1} is blank" if line else "there are no rows of numbers"
-        raise InputError(f"{name}: {what}")
-    check_line(line, skip + 1, name)
+    name = source.name
+    skip, line = _first_line(text, name, options)
     delimiter = find_delimiter(line, source, options)
     fields = split_fields(line, delimiter)
     names, first = None, fields
@@ -77,16 +60,48 @@ def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
 
     def can_name(at: int) -> bool:
         # Words can only be names; numbers may be a feature, unless nodes are known.
-        return options.beside or (at < len(first) and _is_word(first[at]))
+        return options.beside or (at < len(first) and is_word(first[at]))
+
+    def values(at: int) -> Iterator[str]:
+        # Most columns are told by their first field, without reading them.
+        if not {*first[at : at + 1]} & options.known:
+            return iter(("",))
+        return _column(source, skip, delimiter, at)
 
     later: list[str] = []
     quiet = replace(options, note=later.append)
-    roles = find_roles(names, len(fields), quiet, name, can_name)
+    roles = find_roles(names, len(fields), quiet, name, can_name, values)
     if names is not None and options.header is None:
         options.note(_header_remark(names, name, skip, roles))
     for remark in later:
         options.note(remark)
     return Layout(delimiter, skip, names, len(fields), roles)
+
+
+def _first_line(text: TextIO, name: str, options: TextOptions) -> tuple[int, str]:
+    """Return how many lines of remarks come first, and the line after them."""
+    skip, line = 0, ""
+    for line in text:
+        if not line.startswith("#"):
+            break
+        skip += 1
+    else:
+        line = ""
+    if skip:
+        options.note(f"{name}: {skip} leading line(s) starting with '#' were skipped")
+    if not line.strip():
+        what = f"line {skip + 1} is blank" if line else "there are no rows of numbers"
+        raise InputError(f"{name}: {what}")
+    check_line(line, skip + 1, name)
+    return skip, line
+
+
+def _column(source: Source, skip: int, delimiter: str | None, at: int) -> Iterator[str]:
+    """Yield the fields of one column, row by row."""
+    with open_text(source, "") as text:
+        for line in itertools.islice(text, skip, None):
+            if line.strip():
+                yield from split_fields(line, delimiter)[at : at + 1]
 
 
 def data_lines(
@@ -206,19 +221,13 @@ def _has_header(fields: list[str], options: TextOptions) -> bool:
     if names and (options.absent is None or {one.strip() for one in fields} & {*names}):
         return True
     skipped = {int(one) for one in told if one.isdecimal()}
-    return any(_is_word(field) for at, field in enumerate(fields) if at not in skipped)
+    return any(is_word(field) for at, field in enumerate(fields) if at not in skipped)
 
 
 def named_columns(options: TextOptions) -> list[str]:
     """Return the columns that the user spoke of, by name or number."""
     ids = [] if options.id_column is None else [options.id_column]
     return [*ids, *drop_words(options)]
-
-
-def _is_word(field: str) -> bool:
-    """Return whether a field can only be text."""
-    known = NUMBER.fullmatch(field) or field.strip().lower() in MISSING
-    return not known and bool(_LETTER.search(field))
 
 
 def _header_remark(names: list[str], name: str, line: int, roles: Roles) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError
 from nnkgraph.formats._columnnames import as_word, leave_out
+from nnkgraph.formats._fields import MISSING, NUMBER
 from nnkgraph.formats._source import show
-from nnkgraph.formats._table import MISSING, NUMBER, Layout, split_fields
+from nnkgraph.formats._table import Layout, split_fields
 from nnkgraph.formats._text import open_text
 
 if TYPE_CHECKING:

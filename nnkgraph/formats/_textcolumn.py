@@ -6,19 +6,17 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._columnnames import OWN, as_word, some
+from nnkgraph.formats._columnnames import OWN, as_word, item_of, some
 from nnkgraph.formats._columns import USUAL, as_array, likely_labels, pick_column
+from nnkgraph.formats._fields import NUMBER
 from nnkgraph.formats._roles import find_roles
 from nnkgraph.formats._source import show
-from nnkgraph.formats._table import (
-    NUMBER,
-    check_line,
-    find_delimiter,
-    split_fields,
-)
+from nnkgraph.formats._table import check_line, find_delimiter, split_fields
 from nnkgraph.formats._text import open_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -51,11 +49,14 @@ def text_column(
     def can_name(at: int) -> bool:
         return len({row[at] for row in rows}) == len(rows)
 
-    roles = find_roles(names, len(known), options, source.name, can_name, asked)
+    def values(at: int) -> Iterator[str]:
+        return (row[at] for row in rows)
+
+    roles = find_roles(names, len(known), options, source.name, can_name, values, asked)
     rest = [at for at in range(len(known)) if at != roles.ids]
     column = _pick(names, rows, rest, source) if asked is None else asked
     ids = None if roles.ids is None else [row[roles.ids] for row in rows]
-    unused = None if ids is not None else _id_like(names, rows, column)
+    unused = None if ids is not None else _id_like(names, rows, column, options)
     if unused is not None and options.id_column is None:
         options.note(
             f"{source.name}: rows are taken in order; --id-column "
@@ -86,12 +87,17 @@ def _read(source: Source, options: TextOptions) -> tuple[list[list[str]], int]:
     return rows, skip
 
 
-def _id_like(names: list[str] | None, rows: list[list[str]], used: int) -> int | None:
-    """Return the column that seems to hold names of rows: words, each only once."""
+def _id_like(
+    names: list[str] | None, rows: list[list[str]], used: int, options: TextOptions
+) -> int | None:
+    """Return the column that seems to hold names of rows: words, each only once.
+
+    Where ids are known, some of them have to be there.
+    """
     for at in range(len(names or ())):
         values = {row[at] for row in rows}
         words = len(values) == len(rows) and not any(map(NUMBER.fullmatch, values))
-        if at != used and words:
+        if at != used and words and (not options.known or values & options.known):
             return at
     return None
 
@@ -111,8 +117,9 @@ def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) ->
         others = {row[at] for row in rest} - {""}
         if one.lower() in {*USUAL, OWN} and one not in others:
             return True
-        numbers = others and all(map(NUMBER.fullmatch, others))
-        if numbers and one and not NUMBER.fullmatch(one):
+        numbers = all(map(NUMBER.fullmatch, others)) and not NUMBER.fullmatch(one)
+        ids = others <= options.known and one not in options.known
+        if others and one and (numbers or ids):
             return True
     return False
 
@@ -143,10 +150,11 @@ def _pick(
     numbers = [str(at) for at in rest]
     if names is None and len(rest) > 1:
         at = likely()
+        word = item_of(source.name, rows[0][int(at)])
         raise InputError(
             f"{source.name}: which column holds the labels or values? Name it as "
-            f"FILE::{at}, or as FILE::{show(rows[0][int(at)])} where the first line "
-            f"holds names: {some(rows[0])}"
+            f"{item_of(source.name, at)}, or as {word} where the first line holds "
+            f"names: {some(rows[0])}"
         )
     if names is None:
         return rest[0]

@@ -149,12 +149,12 @@ def command(
     points = None
     if test:
         points = read_features(test, format=format, **tables.others(test, format))
-    y = read_labels(labels, **tables.labels(labels))
+    y = read_labels(labels, **tables.labels(labels), known=x.ids)
     truth, marks = (
-        read_labels(one, **tables.labels(one)) if one else None
-        for one in (test_labels, split)
+        read_labels(one, **tables.labels(one), known=rows and rows.ids) if one else None
+        for one, rows in ((test_labels, points), (split, x))
     )
-    say_order(train, x.ids, y, marks)
+    say_order(train, x.ids, y, marks, graph=False)
     stages = Progress()
     found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
     if output is not None:

@@ -46,18 +46,20 @@ def command(
       nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph, read_labels
+    from nnkgraph.cli.files import read_graph, read_labels, say_order
     from nnkgraph.cli.summary import say_beside
 
     inputs = [graph, *([labels] if labels else [])]
     formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
-    classes = None
     if labels is not None:
         formats.check_classes(output, format=to)
-        classes = read_labels(labels, **table, minus_one=True)
     elif any(value is not None for value in table.values()):
         raise click.UsageError("--delimiter, --header and --id-column are for --labels")
     read = read_graph(graph, format=from_)
+    classes = None
+    if labels is not None:
+        classes = read_labels(labels, **table, known=read.ids, minus_one=True)
+        say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
     say.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
     say_beside(output)

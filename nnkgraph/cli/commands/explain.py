@@ -148,7 +148,7 @@ def _read(
     if coords is None:
         return matrix, None
     told = tables.others(coords, beside=True)
-    return matrix, read_features(coords, format=None, **told)
+    return matrix, read_features(coords, format=None, **told, known=matrix.ids)
 
 
 def _draw(output: str, found: Any, matrix: Features, where: Features | None) -> None:

@@ -149,8 +149,8 @@ def command(
         inputs=[*named, *(one for one in files if one)],
     )
     plot.new_figure(1, 1)  # a missing package is said before the work, not after it
-    read = _read(given, format, table)
     graphs = [(name, read_graph(name)) for name in named]
+    read = _read(given, format, table, graphs[0][1].ids)
     if what == "graph" and given["coords"] is None:
         read["coordinates"] = plot.laid_out(graphs, stages=Progress())
     _say_order(graphs, read)
@@ -166,8 +166,9 @@ def command(
         left_out = plot.count_unplaced(graphs, read["coordinates"], read["axes"])
     if left_out:
         say.warning(
-            f"{read['coordinates'].name}: {left_out} nodes have no coordinates and are "
-            "left out"
+            f"{read['coordinates'].name}: {left_out} "
+            f"{'node has' if left_out == 1 else 'nodes have'} no coordinates and "
+            f"{'is' if left_out == 1 else 'are'} left out"
         )
     if what == "graph" and given["coords"] is None:
         say.summary(
@@ -207,7 +208,10 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
 
 
 def _read(
-    given: dict[str, Any], format_: str | None, table: dict[str, Any]
+    given: dict[str, Any],
+    format_: str | None,
+    table: dict[str, Any],
+    ids: tuple[str, ...] | None,
 ) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
     from nnkgraph.cli.files import read_features, read_labels, read_values
@@ -218,11 +222,12 @@ def _read(
     of_file = None if values in {"degree", "error"} else values
     tables = Tables([coords, labels, of_file], **table)
     if coords is not None:
-        own = tables.others(coords, format_, beside=True)
-        found["coordinates"] = read_features(coords, format=format_, **own, gaps=True)
+        own = {"format": format_, **tables.others(coords, format_, beside=True)}
+        found["coordinates"] = read_features(coords, **own, known=ids, gaps=True)
     if labels is not None:
-        found["labels"] = read_labels(labels, **tables.labels(labels), minus_one=True)
+        own = {"known": ids, **tables.labels(labels)}
+        found["labels"] = read_labels(labels, **own, minus_one=True)
     if of_file is not None:
-        found["values"] = read_values(of_file, **tables.labels(of_file))
+        found["values"] = read_values(of_file, **tables.labels(of_file), known=ids)
     found |= {name: given[name] for name in ("axes", "view")}
     return {**found, "edges": given["edges"] or "alpha"}

@@ -112,8 +112,9 @@ def command(
     endings = () if output == "-" else SUFFIXES
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=inputs)
     nodes = read_graph(graph, format=format)
-    meaning = {"missing": missing, "minus_one": True}
+    meaning: dict[str, Any] = {"missing": missing, "minus_one": True}
     tables = Tables([labels, truth], **table)
+    meaning["known"] = nodes.ids
     known = read_labels(labels, **meaning, **tables.labels(labels))
     real = read_labels(truth, **meaning, **tables.labels(truth)) if truth else None
     say_order(graph, nodes.ids, known, real)

@@ -81,10 +81,12 @@ def command(
         sparse: Any = "similarities" if gram else "rows"
         found["features"] = read_features(features, **said, sparse=sparse)
     if labels is not None:
-        found["labels"] = read_labels(labels, **tables.labels(labels), minus_one=True)
+        found["labels"] = read_labels(
+            labels, **tables.labels(labels), known=nodes.ids, minus_one=True
+        )
     if coords is not None:
         said = {"format": None, **tables.others(coords, beside=True)}
-        found["coordinates"] = read_features(coords, **said, gaps=True)
+        found["coordinates"] = read_features(coords, **said, known=nodes.ids, gaps=True)
     say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
     facts = page_facts(nodes, name=graph, **found, stages=Progress())
     content = written(graph, facts).encode("utf-8")

@@ -56,7 +56,7 @@ def make_case(
     if test is None and test_labels is not None:
         raise ParameterError("there are labels of a test part, but no test part")
     n = len(train.x)
-    known = _as_labels(labels, "labels").for_rows(n, train.ids, train.name)
+    known = _as_labels(labels, "labels").for_rows(n, train.ids, train.name, "rows")
     asked: Labels | None = None
     rows: IndexArray | None = None
     if split is not None or test_size is not None:
@@ -77,7 +77,7 @@ def make_case(
         rows = np.arange(len(test.x))
         if test_labels is not None:
             asked = _as_labels(test_labels, "test labels")
-            asked = asked.for_rows(len(test.x), test.ids, test.name)
+            asked = asked.for_rows(len(test.x), test.ids, test.name, "rows")
     return _coded(train, known, test, asked, rows)
 
 
@@ -140,7 +140,8 @@ def _dealt(codes: IndexArray, seed: int, purpose: int) -> IndexArray:
 
 def _told(split: Labels | ArrayLike, train: Features) -> NDArray[np.bool_]:
     """Return the rows that are marked 1, where 0 is for training."""
-    marks = _as_labels(split, "split").for_rows(len(train.x), train.ids, train.name)
+    marks = _as_labels(split, "split")
+    marks = marks.for_rows(len(train.x), train.ids, train.name, "rows")
     wrong = set(marks.classes) - {"0", "1"}
     if wrong or not marks.known.all():
         what = repr(min(wrong)) if wrong else "nothing"

@@ -13,9 +13,8 @@ from nnkgraph.prepare import estimated_seconds, k_warnings, make_plan
 from nnkgraph.stages import Stages
 from nnkgraph.tasks.doctor import _figures
 from nnkgraph.tasks.doctor._case import MIN_WEIGHT, Case
-from nnkgraph.tasks.doctor._columns import column_facts
+from nnkgraph.tasks.doctor._columns import describe_columns
 from nnkgraph.tasks.doctor._findings import findings
-from nnkgraph.tasks.doctor._keys import key_facts
 from nnkgraph.tasks.doctor._suggest import Suggestion, better_scale, suggest
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def diagnose(
         "min_weight": MIN_WEIGHT,
         "executor": executor,
     }
-    columns = _columns(features, kernel)
+    columns = describe_columns(features, kernel)
     given, replaced = _without_direction(given, columns)
     plan = make_plan(features, **given)
     rows = rows_of(features, plan, stages)
@@ -98,21 +97,6 @@ def diagnose(
     return Diagnosis(
         figures, findings(figures), suggestion, list(case.candidates.notes)
     )
-
-
-def _columns(features: Features, kernel: str) -> dict[str, Any]:
-    """Describe the columns; empty where they are nodes and no features."""
-    if registry.create("kernels", kernel).base == "gram":
-        return {}
-    names = features.columns
-    facts = column_facts(features.x)
-    return {
-        "columns": int(features.x.shape[1]),
-        "names": None if names is None else list(names),
-        "keys": key_facts(features),
-        **facts,
-        "largest_name": None if names is None else names[facts["largest"]],
-    }
 
 
 def _without_direction(

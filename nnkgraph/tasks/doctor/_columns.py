@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph import registry
 from nnkgraph.checks import row_blocks
+from nnkgraph.tasks.doctor._keys import key_facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nnkgraph.data import FloatArray
+    from nnkgraph.data import Features, FloatArray
 
 _FEW = 10
 """One column in so many may hold most of the variance before that is remarkable."""
@@ -30,6 +32,21 @@ _LOOKED_AT = 50
 """Columns that are tested for being principal components."""
 
 
+def describe_columns(features: Features, kernel: str) -> dict[str, Any]:
+    """Describe the columns; empty where they are nodes and no features."""
+    if registry.create("kernels", kernel).base == "gram":
+        return {}
+    names = features.columns
+    facts = column_facts(features.x)
+    return {
+        "columns": int(features.x.shape[1]),
+        "names": None if names is None else list(names),
+        "keys": key_facts(features),
+        **facts,
+        "largest_name": None if names is None else names[facts["largest"]],
+    }
+
+
 def column_facts(x: NDArray[Any]) -> dict[str, Any]:
     """Describe the columns; ``scale_apart`` says that a few drown the others.
 
@@ -41,7 +58,7 @@ def column_facts(x: NDArray[Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``constant`` columns, ``zero_rows``, ``largest`` column and its
+        ``constant`` columns and which, ``zero_rows``, ``largest`` column and its
         ``largest_share`` of the variance, ``columns_90`` that hold 90 % of it,
         ``scale_ratio`` of the widest to the usual column, the columns that are
         ``narrow`` beside the widest, narrowest first, and what follows.
@@ -59,6 +76,7 @@ def column_facts(x: NDArray[Any]) -> dict[str, Any]:
     variance = np.where(low == high, 0.0, square / n)
     return {
         "constant": int((low == high).sum()),
+        "constant_columns": np.flatnonzero(low == high).tolist(),
         "zero_rows": zero,
         **_shares(x, mean, variance),
     }

@@ -24,11 +24,11 @@ def column_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     if columns["zero_rows"]:
         yield Finding(
             "data",
-            f"{columns['zero_rows']} rows are all zeros: --kernel cosine and --scale "
+            f"{_rows(columns['zero_rows'])} all zeros: --kernel cosine and --scale "
             "unit refuse them",
         )
     if columns["constant"]:
-        yield Finding("data", f"{share(columns['constant'], d)} columns are constant")
+        yield Finding("data", _constant(columns))
     if d < 2:
         return
     before = "" if scale == "none" else f"before --scale {scale} "
@@ -52,15 +52,53 @@ def _scales(columns: dict[str, Any]) -> Iterator[Finding]:
         )
     elif columns["scale_apart"]:
         narrow = columns["narrow"]
-        some = ", ".join(_name(at, columns) for at in narrow[:_SHOWN])
-        some += ", ..." * (len(narrow) > _SHOWN)
+        one = len(narrow) == 1
         yield Finding(
             "data",
-            f"{share(len(narrow), columns['columns'])} columns are less than a tenth "
-            f"as wide as the widest and hardly count ({some}): try --scale standard, "
-            "unless the scales are meant",
+            f"{share(len(narrow), columns['columns'])} columns "
+            f"{'is' if one else 'are'} less than a tenth as wide as the widest and "
+            f"hardly {'counts' if one else 'count'} ({_names(narrow, columns)}): try "
+            "--scale standard, unless the scales are meant",
             advice=True,
         )
+
+
+def remark(columns: dict[str, Any]) -> str:
+    """Return the one thing to know about named columns that nobody scaled, or ""."""
+    more = "'nnkgraph doctor' says more"
+    if columns["keys"]:
+        key = columns["keys"][0]
+        return (
+            f"column {_name(key['column'], columns)} {key['why']}: it looks like a "
+            f"key, no feature; {more}"
+        )
+    if columns["principal"] or not columns["scale_apart"]:
+        return ""
+    narrow = len(columns["narrow"])
+    return (
+        f"column {_name(columns['largest'], columns)} holds "
+        f"{100 * columns['largest_share']:.1f} % of the variance and {narrow} of "
+        f"{columns['columns']} hardly {'counts' if narrow == 1 else 'count'}; --scale "
+        f"standard lets all count, {more}"
+    )
+
+
+def _constant(columns: dict[str, Any]) -> str:
+    """Say how many columns are constant, and which where they have names."""
+    count = columns["constant"]
+    said = f"{share(count, columns['columns'])} columns {'is' if count == 1 else 'are'}"
+    which = columns["constant_columns"] if columns["names"] else []
+    return f"{said} constant" + (f": {_names(which, columns)}" if which else "")
+
+
+def _rows(count: int) -> str:
+    return "1 row is" if count == 1 else f"{count} rows are"
+
+
+def _names(which: list[int], columns: dict[str, Any]) -> str:
+    """Return what some columns are called, the first of them."""
+    some = ", ".join(_name(at, columns) for at in which[:_SHOWN])
+    return some + ", ..." * (len(which) > _SHOWN)
 
 
 def _key(key: dict[str, Any], columns: dict[str, Any], *, named: bool) -> str:

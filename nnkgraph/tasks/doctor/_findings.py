@@ -38,7 +38,8 @@ def findings(figures: dict[str, Any]) -> list[Finding]:
 def _data(figures: dict[str, Any]) -> Iterator[Finding]:
     n, d = figures["input"]["shape"]
     rows = figures["rows"]
-    yield Finding("data", f"{n} rows x {d} columns, {figures['input']['dtype']}")
+    columns = "1 column" if d == 1 else f"{d} columns"
+    yield Finding("data", f"{n} rows x {columns}, {figures['input']['dtype']}")
     if rows["copies"]:
         yield Finding(
             "data",

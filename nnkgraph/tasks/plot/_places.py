@@ -70,8 +70,9 @@ def for_nodes(
     strange = [one for one in source.ids if one not in place]
     if strange:
         some = ", ".join(map(repr, strange[:_SHOWN]))
+        verb = "id is" if len(strange) == 1 else "ids are"
         raise InputError(
-            f"{source.name}: {len(strange)} ids are not in {name}: {some}"
+            f"{source.name}: {len(strange)} {verb} not in {name}: {some}"
             + ", ..." * (len(strange) > _SHOWN)
         )
     ordered = np.full((graph.nodes, *values.shape[1:]), np.nan)
