@@ -421,6 +421,11 @@ def test_nodes_that_are_left_out_are_said(run, files):
     result = run("plot", "g.npz", "-o", "fig.png", "--coords", "gaps.npy", "-q")
     assert result.code == 0
     assert "4 nodes have no coordinates and are left out" in result.err
+    places = np.load("xyz.npy")[:, :2].astype(float)
+    places[3] = np.nan
+    np.save("gap.npy", places)
+    result = run("plot", "g.npz", "-o", "fig.png", "--coords", "gap.npy", "-q")
+    assert "1 node has no coordinates and is left out" in result.err
 
 
 def test_a_graph_without_coordinates_is_laid_out_and_that_is_said(run, files):
