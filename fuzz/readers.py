@@ -45,7 +45,8 @@ def read(role: str, path: Path, chance: Random) -> Any:
     if role in {"features", "similarities"}:
         gaps, item, table = chance.random() < 0.2, _item(spec, chance), _table(chance)
         sparse = "similarities" if role != "features" else chance.choice(["", "rows"])
-        return formats.read_features(item, sparse=sparse, gaps=gaps, **table)
+        drop = chance.choice([(), (), ("a",), ("0", "b")]) if table else ()
+        return formats.read_features(item, sparse=sparse, gaps=gaps, drop=drop, **table)
     if role in {"labels", "values"}:
         call: Any = formats.read_labels if role == "labels" else formats.read_values
         return call(_item(spec, chance), **_table(chance))
@@ -74,6 +75,7 @@ def _table(chance: Random) -> dict[str, Any]:
         "header": chance.choice([None, True, False]),
         "id_column": chance.choice([None, "0", "id"]),
         "delimiter": chance.choice([None, None, ",", "space"]),
+        "known": chance.choice([(), tuple(f"n{i}" for i in range(NODES))]),
     }
 
 
