@@ -383,7 +383,7 @@ def test_a33_what_the_content_looks_like_is_said_for_every_pair(tmp_path):
     for kind, data in valid.items():
         for name in ("npy", "npz", "h5", "csv", "txt"):
             if kind != name:
-                match = rf"the content looks like .*\({kind}\); .*--format {kind}"
+                match = rf"the content looks like .*\({kind}\); .* its format, {kind} "
                 if kind in {"edgelist", "graphml", "mtx"}:
                     match = "a graph that nnkgraph wrote, not features: .*read graphs"
                 refused_text(tmp_path, data, match, f"x.{name}")

@@ -31,7 +31,7 @@ from nnkgraph.search.precomputed import Precomputed
 from nnkgraph.shards import WHOLE, check_alone, check_shards
 from nnkgraph.shards.compute import build_shard
 from nnkgraph.shards.file import write_part
-from nnkgraph.tasks.doctor.remark import column_remark
+from nnkgraph.tasks.doctor.remarks import column_remarks
 
 if TYPE_CHECKING:
     from nnkgraph.cli.names import Files
@@ -116,8 +116,7 @@ def _build_one(
         target.check_rows(matrix)
         n, d = matrix.x.shape
         say.detail(f"{files.features}: {n} x {d} {matrix.dtype}")
-        remark = column_remark(matrix, settings["kernel"], settings["scale"])
-        if remark:
+        for remark in column_remarks(matrix, settings["kernel"], settings["scale"]):
             say.summary(f"{files.features}: {remark}")
         if gates.dry_run:
             _say_plan(files, matrix, settings, target)

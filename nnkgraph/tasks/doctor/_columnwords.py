@@ -20,7 +20,8 @@ def column_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         return
     d = columns["columns"]
     for key in columns["keys"]:
-        yield Finding("data", _key(key, columns, named=figures["ids"]), advice=True)
+        told = f"{_key(key, columns, named=figures['ids'])}, and look again"
+        yield Finding("data", told, advice=True)
     if columns["zero_rows"]:
         yield Finding(
             "data",
@@ -63,19 +64,15 @@ def _scales(columns: dict[str, Any]) -> Iterator[Finding]:
         )
 
 
-def remark(columns: dict[str, Any]) -> str:
-    """Return the one thing to know about named columns that nobody scaled, or ""."""
+def remarks(columns: dict[str, Any], *, named: bool) -> Iterator[str]:
+    """Say what to know about columns that nobody scaled, before the doctor is asked."""
     more = "'nnkgraph doctor' says more"
-    if columns["keys"]:
-        key = columns["keys"][0]
-        return (
-            f"column {_name(key['column'], columns)} {key['why']}: it looks like a "
-            f"key, no feature; {more}"
-        )
+    for key in columns["keys"][:1]:
+        yield f"{_key(key, columns, named=named)}; {more}"
     if columns["principal"] or not columns["scale_apart"]:
-        return ""
+        return
     narrow = len(columns["narrow"])
-    return (
+    yield (
         f"column {_name(columns['largest'], columns)} holds "
         f"{100 * columns['largest_share']:.1f} % of the variance and {narrow} of "
         f"{columns['columns']} hardly {'counts' if narrow == 1 else 'count'}; --scale "
@@ -108,7 +105,7 @@ def _key(key: dict[str, Any], columns: dict[str, Any], *, named: bool) -> str:
     # The number of a column in the file may be another than among the features.
     if names is None or names.count(names[at]) != 1 or "," in names[at]:
         return f"{what}; leave it out"
-    return f"{what}; {leave_out(names, [at], named=named)}, and look again"
+    return f"{what}; {leave_out(names, [at], named=named)}"
 
 
 def _name(at: int, columns: dict[str, Any]) -> str:
