@@ -145,6 +145,21 @@ def test_ids_that_are_not_used_are_remarked_on(tmp_path):
         assert len(said) == remarks
 
 
+def test_ids_of_parquet_of_which_some_are_known_are_remarked_on(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {"kind": [1, 2], "place": ["u", "v"], "who": ["b", "a"]}
+    parquet.write_table(arrow.table(columns), tmp_path / "y.parquet")
+    for ids, remarks in ((["a", "z"], 1), (["y", "z"], 0), (None, 0)):
+        said = []
+        found = read_labels(
+            f"{tmp_path / 'y.parquet'}::kind", known=ids, note=said.append
+        )
+        assert found.ids is None
+        assert len(said) == remarks
+        assert all("--id-column who would match them" in one for one in said)
+
+
 def test_a_column_called_id_matches_rows_unless_it_is_wanted_or_repeats(tmp_path):
     path = tmp_path / "y.csv"
     path.write_text("id,kind\nb,u\na,v\n")

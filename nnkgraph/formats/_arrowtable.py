@@ -16,11 +16,11 @@ from nnkgraph.formats._columns import as_array, likely_labels, pick_column
 from nnkgraph.formats._edgelines import TITLES, named_graph
 from nnkgraph.formats._facts import TITLE, Facts
 from nnkgraph.formats._notgraph import MADE
-from nnkgraph.formats._roles import check_own, drop_words, find_roles
+from nnkgraph.formats._roles import check_own, drop_words, find_roles, say_unused
 from nnkgraph.formats._source import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -72,6 +72,9 @@ def read_values(
             options.note(f"{table.name}: labels are in {show(item)!r}")
     column = _named(table, item)
     names = _ids(table, roles)
+    if names is None:
+        used, values = table.columns.index(column), _values(table, options)
+        say_unused(table.columns, used, values, options, table.name)
     if table.kind(column) == "text":
         return as_array(table.texts(column, missing=""), table.name), names
     if table.kind(column) != "number":
@@ -151,14 +154,20 @@ def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Role
     def can_name(at: int) -> bool:
         return options.beside or table.kind(table.columns[at]) == "text"
 
+    names, values = table.columns, _values(table, options)
+    return find_roles(names, len(names), options, table.name, can_name, values, asked)
+
+
+def _values(table: Table, options: TextOptions) -> Callable[[int], Iterator[str]]:
+    """Return what reads a column of text; none is read where no ids are known."""
+
     def values(at: int) -> Iterator[str]:
         column = table.columns[at]
         if options.known and table.kind(column) == "text":
             for _, (batch,) in table.batches([column]):
                 yield from as_texts(batch, "")
 
-    names = table.columns
-    return find_roles(names, len(names), options, table.name, can_name, values, asked)
+    return values
 
 
 def _ids(table: Table, roles: Roles) -> list[str] | None:

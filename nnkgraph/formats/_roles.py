@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._columnnames import OWN, unknown
+from nnkgraph.formats._columnnames import OWN, as_word, unknown
 from nnkgraph.formats._fields import NUMBER
 from nnkgraph.formats._source import show
 
@@ -91,6 +91,35 @@ def check_own(ids: Sequence[str], options: TextOptions, name: str) -> None:
             f"it cannot name the rows: leave it out with --drop {OWN}, or name them by "
             "another with --id-column"
         )
+
+
+def say_unused(
+    names: list[str] | None,
+    used: int,
+    values: Callable[[int], Iterable[str]],
+    options: TextOptions,
+    name: str,
+) -> None:
+    """Say so where rows are taken in order although a column seems to name them."""
+    if options.id_column is not None:
+        return
+    for at in range(len(names or ())):
+        if at != used and _may_be_ids(list(values(at)), options):
+            options.note(
+                f"{name}: rows are taken in order; --id-column {as_word(names, at)} "
+                "would match them by their ids"
+            )
+            return
+
+
+def _may_be_ids(values: list[str], options: TextOptions) -> bool:
+    """Return whether all are words, each only once; where ids are known, some of them.
+
+    Ids that are all known have been taken already.
+    """
+    seen = set(values)
+    words = len(seen) == len(values) and not any(map(NUMBER.fullmatch, seen))
+    return bool(seen) and words and (not options.known or bool(seen & options.known))
 
 
 def _place(names: Sequence[str] | None, count: int, wanted: str | None) -> int | None:

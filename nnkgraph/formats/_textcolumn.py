@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._columnnames import OWN, as_word, item_of, some
+from nnkgraph.formats._columnnames import OWN, item_of, some
 from nnkgraph.formats._columns import USUAL, as_array, likely_labels, pick_column
 from nnkgraph.formats._fields import NUMBER
-from nnkgraph.formats._roles import find_roles
+from nnkgraph.formats._roles import find_roles, say_unused
 from nnkgraph.formats._source import show
 from nnkgraph.formats._table import check_line, find_delimiter, split_fields
 from nnkgraph.formats._text import open_text
@@ -56,12 +56,8 @@ def text_column(
     rest = [at for at in range(len(known)) if at != roles.ids]
     column = _pick(names, rows, rest, source) if asked is None else asked
     ids = None if roles.ids is None else [row[roles.ids] for row in rows]
-    unused = None if ids is not None else _id_like(names, rows, column, options)
-    if unused is not None and options.id_column is None:
-        options.note(
-            f"{source.name}: rows are taken in order; --id-column "
-            f"{as_word(names, unused)} would match them by their ids"
-        )
+    if ids is None:
+        say_unused(names, column, values, options, source.name)
     return as_array([row[column] for row in rows], source.name), ids
 
 
@@ -85,21 +81,6 @@ def _read(source: Source, options: TextOptions) -> tuple[list[list[str]], int]:
                 )
             rows.append(fields)
     return rows, skip
-
-
-def _id_like(
-    names: list[str] | None, rows: list[list[str]], used: int, options: TextOptions
-) -> int | None:
-    """Return the column that seems to hold names of rows: words, each only once.
-
-    Where ids are known, some of them have to be there.
-    """
-    for at in range(len(names or ())):
-        values = {row[at] for row in rows}
-        words = len(values) == len(rows) and not any(map(NUMBER.fullmatch, values))
-        if at != used and words and (not options.known or values & options.known):
-            return at
-    return None
 
 
 def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) -> bool:
