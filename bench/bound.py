@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnkgraph.compiled import borrowed, compiled, frozen
-from nnkgraph.lanes import squared_distance
-from nnkgraph.similarity import similarity_row
+from nnkgraph.data.similarity import similarity_row
+from nnkgraph.data.sums import squared_distance
+from nnkgraph.runtime.jit import borrowed, compiled, frozen
 
 
 @compiled

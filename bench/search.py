@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_limits
 
 from bench import data
 from bench.ratio import Line, compare
-from nnkgraph import registry
+from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
-from nnkgraph.search._bounds import COLUMNS
+from nnkgraph.search._products import COLUMNS
 
 _K = 30
 

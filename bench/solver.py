@@ -13,8 +13,9 @@ from scipy.optimize import nnls
 from bench import data
 from bench.bound import lower_bound
 from bench.ratio import Line, compare
-from nnkgraph import neighborhoods, registry
+from nnkgraph.build import solve
 from nnkgraph.data import Candidates, Features
+from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
 
 _SAMPLE = 300
@@ -57,7 +58,7 @@ class Prepared:
         method = registry.create("methods", "nnk")
 
         def stage():
-            return neighborhoods.solve(
+            return solve.solve(
                 self.pool, self.x, candidates, kernel=kernel, method=method
             )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-import nnkgraph.compiled  # noqa: F401 - says where compiled code is kept, for all runs
+import nnkgraph.runtime.jit  # noqa: F401 - says where compiled code is kept, for all runs
 from fuzz.data import Line, random_line
 from fuzz.files import FOUND
 

@@ -11,18 +11,19 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fuzz.seeds import NEIGHBORS, NODES, RUN
-from nnkgraph import build_graph, formats
-from nnkgraph.checkpoint import Checkpoint, open_checkpoint
-from nnkgraph.components import component_labels
+from nnkgraph import formats
+from nnkgraph.build.graph import build_graph
+from nnkgraph.build.report import description
+from nnkgraph.build.run import found_once
+from nnkgraph.build.shards import merge_candidates, read_parts, read_solved
 from nnkgraph.data import Candidates, Features
-from nnkgraph.describe import description
+from nnkgraph.data.edges import component_labels
 from nnkgraph.errors import NnkGraphError
-from nnkgraph.into import find_place
+from nnkgraph.formats._into import find_place
 from nnkgraph.kernels.gaussian import Gaussian
 from nnkgraph.methods import nnk
-from nnkgraph.resume import found_once
-from nnkgraph.shards.merge import merge_candidates, read_parts, read_solved
-from nnkgraph.stages import Stages
+from nnkgraph.runtime.checkpoint import Checkpoint, open_checkpoint
+from nnkgraph.runtime.progress import Stages
 
 ROLES = (
     *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),

@@ -17,12 +17,11 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from fuzz.cells import anndata
-from nnkgraph import build_graph, formats
-from nnkgraph.checkpoint import Checkpoint
+from nnkgraph import formats
+from nnkgraph.build.graph import build_graph
+from nnkgraph.build.shards import Shard, build_shard, search_shard, write_part
 from nnkgraph.data import Answers, Candidates, Features, Graph
-from nnkgraph.shard import Shard
-from nnkgraph.shards.compute import build_shard, search_shard
-from nnkgraph.shards.file import write_part
+from nnkgraph.runtime.checkpoint import Checkpoint
 
 RUN = "0" * 64
 """Fingerprint of the run that the checkpoint seeds belong to."""

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nnkgraph.build import build_graph as build_graph
+    from nnkgraph.build.graph import build_graph as build_graph
     from nnkgraph.data import Candidates as Candidates
     from nnkgraph.data import Features as Features
     from nnkgraph.data import Graph as Graph
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "build_graph": "nnkgraph.build",
+    "build_graph": "nnkgraph.build.graph",
     "Candidates": "nnkgraph.data",
     "Features": "nnkgraph.data",
     "Graph": "nnkgraph.data",

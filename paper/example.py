@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nnkgraph.build import build_graph
+from nnkgraph.build.graph import build_graph
 from nnkgraph.data import Features
 from nnkgraph.tasks.explain import explain
 from nnkgraph.tasks.explain.picture import draw_explanation

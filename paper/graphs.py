@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nnkgraph.build import build_graph
+from nnkgraph.build.graph import build_graph
 from nnkgraph.data import Graph
 
 

@@ -40,10 +40,10 @@ class Result:
 @pytest.fixture
 def run(capsys):
     """Run the command line in this process."""
-    from nnkgraph.cli import main, say
+    from nnkgraph.cli import main, talk
 
     def call(*args: object) -> Result:
-        say.reset(0)
+        talk.reset(0)
         code = main.run([str(arg) for arg in args])
         out, err = capsys.readouterr()
         return Result(code, out, err)
@@ -77,7 +77,7 @@ def program(tmp_path):
 @pytest.fixture
 def case(tmp_path) -> faults.Case:
     """The installed command in a folder of its own, watched for what it leaves."""
-    import nnkgraph.compiled  # noqa: F401 - settles the cache that processes share
+    import nnkgraph.runtime.jit  # noqa: F401 - settles the cache that processes share
 
     for name in ("here", "tmp"):
         (tmp_path / name).mkdir()
@@ -88,7 +88,7 @@ def case(tmp_path) -> faults.Case:
 @pytest.fixture(scope="session")
 def other_cache():
     """A compile cache that another user may use."""
-    import nnkgraph.compiled  # noqa: F401 - settles where the cache is
+    import nnkgraph.runtime.jit  # noqa: F401 - settles where the cache is
 
     folder = faults.open_folder()
     cache = folder / "cache"

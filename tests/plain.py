@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from nnkgraph import exponential as exp
-from nnkgraph.lanes import LANES
-from nnkgraph.qp import _workspace as ws
-from nnkgraph.search._masks import WIDTH
+from nnkgraph.data import similarity as exp
+from nnkgraph.data.sums import LANES
+from nnkgraph.methods.qp import _factor as ws
+from nnkgraph.search._reservoir import WIDTH
 
 
 def borrowed(array):

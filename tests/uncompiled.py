@@ -72,7 +72,7 @@ def thin_rows(matrix):
     from scipy.sparse import csr_array
 
     from nnkgraph.data import Features
-    from nnkgraph.sparse_rows import SparseRows
+    from nnkgraph.data.sparse import SparseRows
 
     return Features(SparseRows.of(csr_array(np.where(matrix > 0.5, matrix, 0)), ""))
 
@@ -84,7 +84,7 @@ def similarity(a, b):
 
 def two_groups():
     """Return what the exact search keeps of two groups of rows that see each other."""
-    from nnkgraph.search._scan import scan_both
+    from nnkgraph.search._reservoir import scan_both
 
     rng = np.random.default_rng(6)
     product = rng.normal(size=(200, 75)).astype(np.float32)
@@ -105,7 +105,7 @@ def two_groups():
 
 def joined_in_files():
     """Return the rows of a matrix whose two directions were joined with files."""
-    from nnkgraph.symmetrize._external import Rule, join_external
+    from nnkgraph.build.symmetrize import Rule, join_external
 
     rng = np.random.default_rng(7)
     index = np.argsort(rng.random((80, 80)), axis=1)[:, :6].astype(np.int32)
@@ -133,9 +133,10 @@ def problems():
 
 def results():
     """Return all numbers, by name."""
-    from nnkgraph import build_graph, qp
-    from nnkgraph.query import query_neighborhoods
-    from nnkgraph.search._repair import repair
+    from nnkgraph.build.graph import build_graph
+    from nnkgraph.build.query import query_neighborhoods
+    from nnkgraph.methods import qp
+    from nnkgraph.search._descent import repair
 
     found = {}
     for name, (x, options) in graphs().items():

@@ -10,21 +10,87 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from nnkgraph import __version__, registry
-from nnkgraph.cli import say
-from nnkgraph.cli.process import (
-    Stopped,
-    catch,
-    flushed,
-    warn_of_cache,
-)
+from nnkgraph import __version__
+from nnkgraph.cli import talk
 from nnkgraph.cli.types import CONFIG
 from nnkgraph.errors import NnkGraphError
-from nnkgraph.memory import check_address_space
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.limits import check_address_space
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+_ENTRIES = """\
+@article{{shekkizhar2023neighborhood,
+  title = {{Neighborhood and Graph Constructions using Non-Negative Kernel Regression}},
+  author = {{Shekkizhar, Sarath and Ortega, Antonio}},
+  journal = {{arXiv preprint arXiv:1910.09383}},
+  year = {{2023}}
+}}
+
+@software{{nnkgraph,
+  title = {{nnkgraph}},
+  author = {{{{The nnkgraph developers}}}},
+  version = {{{version}}},
+  license = {{MIT}}
+}}"""
+
+
+def bibtex() -> str:
+    """Return the entries of the paper and of the program."""
+    return _ENTRIES.format(version=__version__)
+
+
+class Stopped(BaseException):
+    """A signal asked the process to end; passes every ``except Exception``."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def catch(number: signal.Signals) -> None:
+    """Turn a signal into an exception, unless the caller had it ignored (nohup)."""
+
+    def stop(received: int, _frame: FrameType | None) -> None:
+        # Others that come now must not disturb the cleaning up; a second Ctrl-C ends
+        # the process at once, and its workers end with it.
+        for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(one, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        raise Stopped(received)
+
+    if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, stop)
+
+
+def warn_of_cache() -> None:
+    """Say that compiled code was not kept, where its directory was not safe."""
+    compiled = sys.modules.get("nnkgraph.runtime.jit")
+    refused = getattr(compiled, "REFUSED", "")
+    if refused:
+        talk.warning(
+            f"{refused}: others could write to this directory, so it is not used and "
+            "all is compiled again; remove it, or set NUMBA_CACHE_DIR to another"
+        )
+
+
+def flushed(code: int) -> int:
+    """Flush what was printed; a reader that has gone away is no error to report."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError as error:
+            # What could not be written must not be tried again when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            code = 141 if isinstance(error, BrokenPipeError) else code or 4
+    return code
+
 
 _FOLDER = "cli/commands"
 COMPLETE = "_NNKGRAPH_COMPLETE"
@@ -60,9 +126,7 @@ class Commands(click.Group):
 
 def _cite(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from nnkgraph.cli.citation import bibtex
-
-        say.data(bibtex())
+        talk.data(bibtex())
         ctx.exit()
 
 
@@ -95,7 +159,7 @@ def cli(ctx: click.Context) -> None:
       nnkgraph info graph.npz
     """
     if ctx.invoked_subcommand is None:
-        say.data(ctx.get_help())
+        talk.data(ctx.get_help())
 
 
 def main() -> NoReturn:
@@ -129,20 +193,20 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
-        say.error(_usage_message(error))
+        talk.error(_usage_message(error))
         return 2
     except click.ClickException as error:
-        say.error(error.format_message())
+        talk.error(error.format_message())
         return error.exit_code
     except NnkGraphError as error:
         if behind := _stop_behind(error):
             return _stopped(behind)
         cause = _blamed(error)
-        say.error(str(cause))
-        say.traceback()
+        talk.error(str(cause))
+        talk.traceback()
         return cause.exit_code
     except (click.Abort, KeyboardInterrupt):
-        say.error("interrupted")
+        talk.error("interrupted")
         return 130
     except Stopped as stop:
         return _stopped(stop)
@@ -152,7 +216,7 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
         if behind := _stop_behind(error):
             return _stopped(behind)
         return _shortage(error) if _is_shortage(error) else _bug(error)
-    return say.failures.exit_code
+    return talk.failures.exit_code
 
 
 def _invoke(context: click.Context, args: list[str]) -> None:
@@ -163,9 +227,9 @@ def _invoke(context: click.Context, args: list[str]) -> None:
 
 def _stopped(stop: Stopped) -> int:
     if stop.number == signal.SIGINT:
-        say.error("interrupted")
+        talk.error("interrupted")
         return 130
-    say.error(f"stopped by {signal.Signals(stop.number).name}")
+    talk.error(f"stopped by {signal.Signals(stop.number).name}")
     return 143
 
 
@@ -187,24 +251,24 @@ def _is_shortage(error: Exception) -> bool:
 
 
 def _shortage(error: Exception) -> int:
-    say.error(f"out of resources: {error}; use fewer workers or raise the limit")
-    say.traceback()
+    talk.error(f"out of resources: {error}; use fewer workers or raise the limit")
+    talk.traceback()
     return 5
 
 
 def _blamed(error: NnkGraphError) -> NnkGraphError:
     """Return the error that is behind one, where files were mapped."""
-    mapped = sys.modules.get("nnkgraph.cli.mapped")
+    mapped = sys.modules.get("nnkgraph.cli.files")
     found: NnkGraphError = mapped.blamed(error) if mapped else error
     return found
 
 
 def _bug(error: Exception) -> int:
     what = " ".join([f"{type(error).__name__}: {error}", *_notes(error)])
-    say.error(
+    talk.error(
         f"bug: {what}; please report it with the output of the same command and -vv"
     )
-    say.traceback()
+    talk.traceback()
     return 1
 
 

@@ -1,28 +1,150 @@
-"""Options that commands share, each written once."""
+"""Options for reading tables, handed to commands as one value."""
 
 from __future__ import annotations
 
+import functools
 import os
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph import registry
-from nnkgraph.cli import numbers
-from nnkgraph.cli.types import (
-    CONFIG,
-    WORKERS,
-    Memory,
-    Plugin,
-    ShardOf,
-    Sigma,
-    Workers,
-)
+from nnkgraph.cli import types
+from nnkgraph.cli.types import CONFIG, WORKERS, Memory, Plugin, ShardOf, Sigma, Workers
+from nnkgraph.errors import ParameterError
+from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     Decorator = Callable[[Any], Any]
+
+
+_LONGEST = 1 << 20
+"""Bytes; what is longer is no file of options."""
+
+
+def settings_of(path: str, ctx: click.Context) -> dict[str, Any]:
+    """Return what a file sets for a command, by the names of its parameters.
+
+    All names in the file are checked, also those that are for other commands.
+
+    Raises
+    ------
+    ParameterError
+        Where the file cannot be read, is no TOML, has a key that is no option, or a
+        value of a kind that the option does not take.
+    """
+    content = _read(path)
+    known = {name: _options(one) for name, one in _commands(ctx).items()}
+    every = {name for options in known.values() for name in options}
+    tables = {key: one for key, one in content.items() if isinstance(one, dict)}
+    shared = {key: one for key, one in content.items() if key not in tables}
+    _check_names(path, "key", shared, every)
+    _check_names(path, "table", tables, known)
+    for name, table in tables.items():
+        _check_names(path, f"[{name}] key", table, known[name])
+    command = ctx.info_name or ""
+    own = known[command]
+    shared = {key: one for key, one in shared.items() if _spelled(key) in own}
+    settings = _settings(f"{path}: key", shared, own)
+    table = tables.get(command, {})
+    settings |= _settings(f"{path}: [{command}] key", table, own)
+    if WORKERS in os.environ:  # the environment stands above the file
+        settings.pop("workers", None)
+    return settings
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(_LONGEST + 1)
+    except OSError as error:
+        what = (error.strerror or str(error)).lower()
+        raise ParameterError(f"{path}: cannot be read as --config: {what}") from error
+    if len(text) > _LONGEST:
+        raise ParameterError(f"{path}: is too long for a file of options")
+    try:
+        return tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        what = " ".join(str(error).split())
+        raise ParameterError(f"{path}: is not TOML: {what}") from error
+
+
+def _commands(ctx: click.Context) -> dict[str, click.Command]:
+    """Return all commands by name."""
+    found = {ctx.info_name or "": ctx.command}
+    if ctx.parent and isinstance(ctx.parent.command, click.Group):
+        group, parent = ctx.parent.command, ctx.parent
+        for name in group.list_commands(parent):
+            command = group.get_command(parent, name)
+            found |= {name: command} if command else {}
+    return found
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Return the options that a file can set, by all of their names."""
+    return {
+        _spelled(name.lstrip("-")): one
+        for one in command.params
+        if isinstance(one, click.Option) and one.name != "config"
+        for name in one.opts
+    }
+
+
+def _spelled(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _check_names(
+    path: str, what: str, given: Iterable[str], known: Iterable[str]
+) -> None:
+    for key in given:
+        if _spelled(key) not in known:
+            close = get_close_matches(_spelled(key), list(known), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            kind = "command" if what == "table" else "option"
+            raise ParameterError(
+                f"{path}: {what} {key!r} is the name of no {kind}{hint}"
+            )
+
+
+def _settings(
+    where: str, given: dict[str, Any], options: dict[str, click.Option]
+) -> dict[str, Any]:
+    """Return the values of some keys as words, by the names of their parameters."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        option = options[_spelled(key)]
+        name = option.name or ""
+        if name in found:
+            raise ParameterError(f"{where} {key!r} sets an option for the second time")
+        wanted, words = _words(option, value)
+        if words is None:
+            shown = f"{str(value)[:40]!r} ({type(value).__name__})"
+            raise ParameterError(f"{where} {key!r} has to be {wanted}, not {shown}")
+        found[name] = words
+    return found
+
+
+def _words(option: click.Option, value: Any) -> tuple[str, Any]:
+    """Return what an option takes, and a value as if typed; None where it is not so."""
+    if option.is_flag:
+        return "true or false", value if isinstance(value, bool) else None
+    if option.count:
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return "a number from 0 on", value if whole else None
+    if not option.multiple:
+        return "text or a number", _word(value)
+    words = [_word(one) for one in (value if isinstance(value, list) else [value])]
+    return "text, a number or a list of them", None if None in words else words
+
+
+def _word(value: Any) -> str | None:
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value) if plain else None
 
 
 def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator:
@@ -54,7 +176,7 @@ output_opt = click.option(
 k_opt = click.option(
     "-k",
     "--k",
-    type=numbers.Whole(1),
+    type=types.Whole(1),
     default=None,
     show_default="30, or rows - 1 where there are fewer",
     help="Candidates per node.",
@@ -101,7 +223,7 @@ workers_opt = click.option(
 )
 seed_opt = click.option(
     "--seed",
-    type=numbers.Whole(0, 2**32 - 1),
+    type=types.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="For searches that draw at random.",
@@ -123,7 +245,7 @@ shard_opt = click.option(
 block_timeout_opt = click.option(
     "--block-timeout",
     "patience",
-    type=numbers.Number(0),
+    type=types.Number(0),
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
@@ -156,8 +278,6 @@ class _Config(click.Option):
         help_ = ctx.command.get_help_option(ctx)
         asked = help_ is not None and opts.get(help_.name)
         if isinstance(path, str) and path and not asked and not ctx.resilient_parsing:
-            from nnkgraph.cli.config import settings_of
-
             ctx.default_map = settings_of(path, ctx)
             ctx.meta[CONFIG] = path
         return path, args
@@ -178,14 +298,14 @@ config_opt = click.option(
 
 def talk_options(function: Any) -> Any:
     """Add --config, and -q and -v, which set how much is said."""
-    from nnkgraph.cli import say
+    from nnkgraph.cli import talk
 
     def verbosity(
         ctx: click.Context, _param: click.Parameter, value: int | bool
     ) -> None:
         ctx.meta.setdefault("verbosity", 0)
         ctx.meta["verbosity"] += -1 if value is True else int(value)
-        say.reset(ctx.meta["verbosity"])
+        talk.reset(ctx.meta["verbosity"])
 
     quiet = click.option(
         "-q",
@@ -204,3 +324,60 @@ def talk_options(function: Any) -> Any:
         help="Say more; -vv shows tracebacks.",
     )
     return config_opt(quiet(verbose(function)))
+
+
+_format_opt = click.option(
+    "--format",
+    metavar="NAME",
+    help="Format of '-' or of a file whose name does not say; IN,OUT for both.",
+)
+_drop_opt = click.option(
+    "--drop",
+    multiple=True,
+    metavar="NAME|NUMBER,...",
+    help="Columns of a table that are left out; repeatable.",
+)
+_column_opts = (
+    click.option("--delimiter", help="Between the fields of a text table."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        show_default="look",
+        help="Whether a text table has a header row.",
+    ),
+    click.option(
+        "--id-column",
+        metavar="NAME|NUMBER",
+        show_default="'id', where it holds words",
+        help="Column of a table with row names.",
+    ),
+)
+
+
+def for_features(function: Any) -> Any:
+    """Add the options for reading tables with features, and other inputs."""
+    return _format_opt(_gathered(function, _drop_opt, *_column_opts))
+
+
+def for_labels(function: Any) -> Any:
+    """Add the options for reading tables with one value per row, and other inputs."""
+    return _format_opt(for_labels_only(function))
+
+
+def for_labels_only(function: Any) -> Any:
+    """Add these options where the format of another file is given by itself."""
+    return _gathered(function, *_column_opts)
+
+
+def _gathered(function: Any, *options: Decorator) -> Any:
+    """Add options whose values the function takes as one, called table."""
+
+    @functools.wraps(function)
+    def call(**given: Any) -> Any:
+        names = ("delimiter", "header", "id_column", "drop")
+        table = {name: given.pop(name) for name in names if name in given}
+        return function(table=table, **given)
+
+    for option in options:
+        option(call)
+    return call

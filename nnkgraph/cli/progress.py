@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from nnkgraph.cli import mapped, say
-from nnkgraph.stages import Stages
+from nnkgraph.cli import files, talk
+from nnkgraph.runtime.progress import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +23,13 @@ class Progress(Stages):
         self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
         """Show a bar or write lines, or neither with --quiet; look at the inputs."""
-        mapped.check()
-        if compiled := sys.modules.get("nnkgraph.compiled"):
-            compiled.announce(say.summary)  # in a log, too: it could look like a hang
+        files.check()
+        if compiled := sys.modules.get("nnkgraph.runtime.jit"):
+            compiled.announce(talk.summary)  # in a log, too: it could look like a hang
         advance, end = self._shown(name, total, unit)
 
         def checked(units: int) -> None:
-            mapped.check_pages()
+            files.check_pages()
             advance(units)
 
         return checked, end
@@ -38,7 +38,7 @@ class Progress(Stages):
         self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
         counted = total > 0 or unit == "steps"
-        if not counted or say.level.verbosity < 0:
+        if not counted or talk.level.verbosity < 0:
             return super().begin(name, total, unit)
         if _watched():
             from tqdm import tqdm
@@ -74,7 +74,7 @@ class _Lines:
         self._done += rows
         tenths = 10 * self._done // self._total
         if tenths > self._tenths and time.monotonic() - self._start > _PATIENCE:
-            say.summary(f"{self._name}: {10 * tenths} % of {self._total} rows")
+            talk.summary(f"{self._name}: {10 * tenths} % of {self._total} rows")
         self._tenths = tenths
 
 
@@ -88,7 +88,7 @@ class _Counted:
     def advance(self, steps: int) -> None:
         self._done += steps
         if time.monotonic() >= self._next:
-            say.summary(f"{self._name}: {self._done} {self._unit}")
+            talk.summary(f"{self._name}: {self._done} {self._unit}")
             self._next = time.monotonic() + _PATIENCE
 
 

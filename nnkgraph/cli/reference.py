@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph import registry
-from nnkgraph.catalog import catalog, markdown
+from nnkgraph.build.catalog import catalog, markdown
 from nnkgraph.cli.command import Command
 from nnkgraph.cli.main import cli
+from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,20 +1,113 @@
-"""What options take: words and numbers that are checked before anything is read."""
+"""Lists of values as options, and rows of cells as tables."""
 
 from __future__ import annotations
 
 import os
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nnkgraph import registry
-from nnkgraph.cli.numbers import Value
+import click
+
+from nnkgraph.build.shards import Shard
 from nnkgraph.errors import ParameterError
-from nnkgraph.shard import Shard
+from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    import click
+    from collections.abc import Sequence
+
     from click.shell_completion import CompletionItem
+
+
+class Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """What an option takes, and how help shows it."""
+
+    shown = ""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return self.shown
+
+
+class Word(click.Choice):  # type: ignore[type-arg,unused-ignore]
+    """One of some words, with a hint at the nearest; a missing final s is forgiven."""
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the word as it is documented."""
+        known = [str(one) for one in self.choices]
+        found = next((one for one in (value, f"{value}s") if one in known), None)
+        if found is None:
+            near = get_close_matches(value, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            self.fail(f"{value!r} is not one of {', '.join(known)}{hint}", param, ctx)
+        return found
+
+
+class Whole(Value):
+    """A whole number from the least on, up to the most where there is one."""
+
+    name = "whole number"
+    shown = "N"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self.least, self.most = least, most
+
+    def convert(
+        self,
+        value: str | int,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        """Return the number."""
+        try:
+            found = int(value)
+        except ValueError:
+            found = self.least - 1
+        if found < self.least or (self.most is not None and found > self.most):
+            limits = f"of at least {self.least}"
+            if self.most is not None:
+                limits = f"from {self.least} to {self.most}"
+            self.fail(f"{str(value)!r} is not a whole number {limits}", param, ctx)
+        return found
+
+
+class Number(Value):
+    """A number between two limits, or above one; ``inside`` leaves them out."""
+
+    name = "number"
+    shown = "NUMBER"
+
+    def __init__(
+        self, low: float, high: float = float("inf"), *, inside: bool = False
+    ) -> None:
+        self.low, self.high, self.inside = low, high, inside
+
+    def convert(
+        self,
+        value: str | float,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number."""
+        try:
+            found = float(value)
+        except ValueError:
+            found = float("nan")
+        low, high = self.low, self.high
+        if not (low < found < high if self.inside else low <= found <= high):
+            self.fail(f"{str(value)!r} is not a number {self._limits()}", param, ctx)
+        return found
+
+    def _limits(self) -> str:
+        low, high = f"{self.low:g}", f"{self.high:g}"
+        if high == "inf":
+            return f"above {low}" if self.inside else f"of at least {low}"
+        if self.inside:
+            return f"above {low} and below {high}"
+        return f"from {low} to {high}"
+
 
 WORKERS = "NNKGRAPH_WORKERS"
 """The environment variable that sets -j for all commands."""
@@ -173,3 +266,76 @@ def _offered(words: tuple[str, ...], incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+class Numbers(Value):
+    """Numbers as 10,20,30 or FIRST:LAST:STEP."""
+
+    name = "numbers"
+    shown = "N,N,...|FIRST:LAST:STEP"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int]:
+        """Return the numbers, all at least 1."""
+        if isinstance(value, list):
+            return value
+        try:
+            if ":" in value:
+                first, last, *step = (int(part) for part in value.split(":"))
+                found = list(range(first, last + 1, *step))
+            else:
+                found = [int(part) for part in value.split(",")]
+        except (ValueError, TypeError):
+            self.fail(f"{value!r} is neither N,N,... nor FIRST:LAST:STEP", param, ctx)
+        if not found or min(found) < 1:
+            self.fail(f"{value!r} has to name numbers of at least 1", param, ctx)
+        return found
+
+
+class Sigmas(Value):
+    """Bandwidths and rules for them, with commas between."""
+
+    name = "sigmas"
+    shown = "auto|kth-max|local|matlab|NUMBER[,...]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[str]:
+        """Check every value; the kernel gets it as it was typed."""
+        if isinstance(value, list):
+            return value
+        return [Sigma().convert(one.strip(), param, ctx) for one in value.split(",")]
+
+
+class Positive(Value):
+    """Numbers above 0 with commas between."""
+
+    name = "positive"
+    shown = "NUMBER[,...]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[float]:
+        """Return the numbers."""
+        if isinstance(value, list):
+            return value
+        try:
+            found = [float(one) for one in value.split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is no list of numbers", param, ctx)
+        if not all(0 < one < float("inf") for one in found):
+            self.fail(f"{value!r} has to name finite numbers above 0", param, ctx)
+        return found
+
+
+def aligned(cells: Sequence[Sequence[str]], *, left: int) -> str:
+    """Return rows of cells as columns: so many to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )

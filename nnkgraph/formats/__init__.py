@@ -9,23 +9,29 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from nnkgraph.formats import _sidecar
-from nnkgraph.formats._checks import (
+from nnkgraph.formats import _dispatch
+from nnkgraph.formats._base import Extras, ignore
+from nnkgraph.formats._dispatch import (
     check_classes,
     check_file,
     check_ids,
     check_output,
+    file_beside,
+    is_known,
+    read_features,
+    read_labels,
+    read_values,
+    reader,
+    split_item,
+    write_answers,
+    write_candidates,
+    write_graph,
 )
-from nnkgraph.formats._choose import is_known, reader, split_item
-from nnkgraph.formats._format import Extras, ignore
-from nnkgraph.formats._output import is_stream, write_file
-from nnkgraph.formats._reading import read_features, read_labels, read_values
-from nnkgraph.formats._sidecar import file_beside
-from nnkgraph.formats._write import write_answers, write_candidates, write_graph
+from nnkgraph.runtime.files import is_stream, write_file
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, Graph, IndexArray
-    from nnkgraph.formats._format import Note
+    from nnkgraph.formats._base import Note
 
     AnyPath = str | os.PathLike[str]
 
@@ -65,7 +71,7 @@ def read_graph(
         Where the file cannot be read or does not hold a graph.
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
-    extras = _sidecar.read(source, note) if plugin.beside else Extras()
+    extras = _dispatch.read(source, note) if plugin.beside else Extras()
     return plugin.read_graph(source, extras, note)
 
 

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nnkgraph.checks import check_ids
 from nnkgraph.data import Features, SparseGram, SparseRows
+from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
-from nnkgraph.formats._adjacency import check_nodes, from_edges, is_symmetric
-from nnkgraph.formats._arrays import REAL
-from nnkgraph.formats._memory import check_fits
-from nnkgraph.formats._notfeatures import not_features
-from nnkgraph.formats._notgraph import MADE
+from nnkgraph.formats._graphs import (
+    MADE,
+    check_nodes,
+    from_edges,
+    is_symmetric,
+    not_features,
+)
+from nnkgraph.runtime.archive import REAL
+from nnkgraph.runtime.arrays import check_fits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from nnkgraph.formats._format import TextOptions
-    from nnkgraph.formats._zip import Archive
+    from nnkgraph.formats._base import TextOptions
+    from nnkgraph.runtime.archive import Archive
 
     IntArray = NDArray[np.int64]
 

@@ -1,7 +1,8 @@
-"""Graphs as streams of XML events: what the readers of GraphML and GEXF share."""
+"""Nodes as XML: what the writers of GraphML and GEXF share."""
 
 from __future__ import annotations
 
+import html
 import re
 from abc import ABC, abstractmethod
 from array import array
@@ -11,18 +12,22 @@ from xml.parsers import expat
 
 import numpy as np
 
-from nnkgraph.errors import InputError
-from nnkgraph.formats._adjacency import from_edges
-from nnkgraph.formats._extras import checked, parse_provenance
-from nnkgraph.formats._source import show
+from nnkgraph.errors import InputError, OutputError
+from nnkgraph.formats._base import unfit
+from nnkgraph.formats._graphs import checked, from_edges, parse_provenance
+from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, Graph
-    from nnkgraph.formats._format import Extras
+    from nnkgraph.formats._base import Extras, Target
+
+    Attributes = list[tuple[str, str]]
+    """Names and values, as they are written."""
+
 
 _CHUNK = 1 << 20
 _ENCODING = re.compile(
@@ -182,3 +187,69 @@ class XmlReader(ABC):
         if not found or len(found) != len(self.order):
             return None
         return np.array([self.number(text, "error") for text in found.values()])
+
+
+_BLOCK = 1 << 16
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+# Attribute values would lose these, were they not written as references.
+_SPACES = {ord("\t"): "&#9;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
+
+
+def check_xml_ids(ids: Sequence[str], target: Target) -> None:
+    """Refuse ids that XML cannot carry."""
+    for one in ids:
+        if _ILLEGAL.search(one):
+            why = "has a character that XML forbids; write .npz instead"
+            raise unfit(one, target, why)
+
+
+def xml_classes(target: Target) -> dict[str, str]:
+    """Return what every class is called in the file."""
+    found = dict.fromkeys(target.classes or ())
+    for one in found:
+        if _ILLEGAL.search(one):
+            raise OutputError(
+                f"{target.name}: the class '{show(one)}' has a character that XML "
+                "forbids; rename it"
+            )
+    return {one: _escaped(one) for one in found}
+
+
+def xml_names(graph: Graph) -> Sequence[str]:
+    """Return what nodes are called in the file."""
+    if graph.ids is None:
+        return [str(node) for node in range(graph.nodes)]
+    return [_escaped(one) for one in graph.ids]
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text).translate(_SPACES)
+
+
+def node_blocks(
+    graph: Graph, names: Sequence[str], target: Target
+) -> Iterator[Iterable[tuple[str, Attributes]]]:
+    """Yield the names of nodes, each with its attributes, some at a time."""
+    classes = xml_classes(target)
+    for start in range(0, len(names), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        block = names[part]
+        own: list[Attributes] = [[] for _ in block]
+        if graph.errors is not None:
+            for one, error in zip(own, graph.errors[part].tolist(), strict=True):
+                one.append(("error", repr(error)))
+        if target.classes is not None:
+            for one, kind in zip(own, target.classes[part], strict=True):
+                if kind:
+                    one.append(("class", classes[kind]))
+        yield zip(block, own, strict=True)
+
+
+def node_attributes(graph: Graph, target: Target) -> list[tuple[str, str]]:
+    """Return the names and types of what nodes carry."""
+    found = []
+    if graph.errors is not None:
+        found.append(("error", "double"))
+    if target.classes is not None:
+        found.append(("class", "string"))
+    return found

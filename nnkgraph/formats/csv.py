@@ -2,31 +2,458 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
+import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, ClassVar, TextIO
 
 import numpy as np
 
-from nnkgraph.blockwise import stacked
-from nnkgraph.checks import row_blocks
 from nnkgraph.data import Features
-from nnkgraph.errors import InputError
-from nnkgraph.formats._format import Format
-from nnkgraph.formats._roles import check_own
-from nnkgraph.formats._table import Layout, data_lines, filled, find_layout
-from nnkgraph.formats._tablefaults import explain
-from nnkgraph.formats._text import open_text
-from nnkgraph.formats._textcolumn import text_column
+from nnkgraph.data.checks import row_blocks
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.formats._base import Format
+from nnkgraph.formats._columns import (
+    MISSING,
+    NUMBER,
+    OWN,
+    USUAL,
+    Roles,
+    as_array,
+    as_word,
+    check_own,
+    drop_words,
+    find_roles,
+    is_word,
+    item_of,
+    key_hint,
+    leave_out,
+    likely_labels,
+    pick_column,
+    say_unused,
+    some,
+)
+from nnkgraph.runtime.arrays import stacked
+from nnkgraph.runtime.files import open_text, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from nnkgraph.formats._format import TextOptions
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import TextOptions
+    from nnkgraph.runtime.files import Source
+
+
+_BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the numbers stand in a table of text."""
+
+    delimiter: str | None
+    """What stands between two fields; None is any run of blanks."""
+
+    skip: int
+    """Lines before the first row of numbers."""
+
+    names: list[str] | None
+    """The fields of the header row, where there is one."""
+
+    count: int
+    """Fields of a line."""
+
+    roles: Roles
+    """Which columns are no features."""
+
+
+def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
+    """Look at the first lines of a table."""
+    name = source.name
+    skip, line = _first_line(text, name, options)
+    delimiter = find_delimiter(line, source, options)
+    fields = split_fields(line, delimiter)
+    names, first = None, fields
+    if _has_header(fields, options):
+        names = [field.strip() for field in fields]
+        skip += 1
+        line = next(text, "")
+        if not line.strip():
+            raise InputError(f"{name}: there are no rows of numbers after the header")
+        first = split_fields(line, delimiter)
+
+    def can_name(at: int) -> bool:
+        # Words can only be names; numbers may be a feature, unless nodes are known.
+        return options.beside or (at < len(first) and is_word(first[at]))
+
+    def values(at: int) -> Iterator[str]:
+        # Most columns are told by their first field, without reading them.
+        if not {*first[at : at + 1]} & options.known:
+            return iter(("",))
+        return _column(source, skip, delimiter, at)
+
+    later: list[str] = []
+    quiet = replace(options, note=later.append)
+    roles = find_roles(names, len(fields), quiet, name, can_name, values)
+    if names is not None and options.header is None:
+        options.note(_header_remark(names, name, skip, roles))
+    for remark in later:
+        options.note(remark)
+    return Layout(delimiter, skip, names, len(fields), roles)
+
+
+def _first_line(text: TextIO, name: str, options: TextOptions) -> tuple[int, str]:
+    """Return how many lines of remarks come first, and the line after them."""
+    skip, line = 0, ""
+    for line in text:
+        if not line.startswith("#"):
+            break
+        skip += 1
+    else:
+        line = ""
+    if skip:
+        options.note(f"{name}: {skip} leading line(s) starting with '#' were skipped")
+    if not line.strip():
+        what = f"line {skip + 1} is blank" if line else "there are no rows of numbers"
+        raise InputError(f"{name}: {what}")
+    check_line(line, skip + 1, name)
+    return skip, line
+
+
+def _column(source: Source, skip: int, delimiter: str | None, at: int) -> Iterator[str]:
+    """Yield the fields of one column, row by row."""
+    with open_text(source, "") as text:
+        for line in itertools.islice(text, skip, None):
+            if line.strip():
+                yield from split_fields(line, delimiter)[at : at + 1]
+
+
+def data_lines(
+    text: TextIO, layout: Layout, name: str, ids: list[str]
+) -> Iterator[str]:
+    """Yield the rows of numbers; what stands in the id column goes to `ids`."""
+    delimiter, column = layout.delimiter, layout.roles.ids
+    kept = layout.roles.features(layout.count)
+    blank = 0
+    numbered = enumerate(itertools.islice(text, layout.skip, None), layout.skip + 1)
+    for number, line in numbered:
+        if line.isspace() and (delimiter != "\t" or not line.strip(" \r\n")):
+            blank = blank or number
+            continue
+        if blank:
+            raise InputError(
+                f"{name}: line {blank} is blank, but rows follow; remove blank lines"
+            )
+        check_line(line, number, name)
+        if layout.roles.dropped:
+            fields = _fields(line, number, layout, name)
+            if column is not None:
+                ids.append(fields[column])
+            yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
+            continue
+        if column is None:
+            yield line
+            continue
+        parts = _parts(line.rstrip("\r\n"), delimiter, column)
+        if len(parts) <= column:
+            raise InputError(
+                f"{name}: line {number} has {len(parts)} field(s); the ids should be "
+                f"in column {column + 1}"
+            )
+        ids.append(parts.pop(column))
+        yield (delimiter or " ").join(parts)
+
+
+def _fields(line: str, number: int, layout: Layout, name: str) -> list[str]:
+    """Return the fields of a line, which are as many as the first line has."""
+    fields = split_fields(line, layout.delimiter)
+    if len(fields) != layout.count:
+        raise InputError(
+            f"{name}: line {number} has {len(fields)} field(s) where {layout.count} "
+            "are expected"
+        )
+    return fields
+
+
+def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
+    """Yield rows of numbers with ``nan`` for each field that is empty or says so."""
+    for line in lines:
+        yield (delimiter or " ").join(
+            "nan" if one.strip().lower() in MISSING else one
+            for one in split_fields(line, delimiter)
+        )
+
+
+def check_line(line: str, number: int, name: str) -> None:
+    """Refuse what no line of text has."""
+    if "\0" in line:
+        raise InputError(f"{name}: line {number} has a NUL byte; it is not plain text")
+    if '"' in line and line.count('"') % 2:
+        raise InputError(
+            f"{name}: line {number} has a quotation mark that is not closed"
+        )
+
+
+def split_fields(line: str, delimiter: str | None) -> list[str]:
+    """Return the fields of one line, without their quotation marks."""
+    line = line.rstrip("\r\n")
+    if delimiter is None:
+        return [field.strip('"') for field in line.split()]
+    if '"' not in line:
+        return line.split(delimiter)
+    # A field may be as long as its line, whatever Python's limit was meant for.
+    csv.field_size_limit(max(csv.field_size_limit(), len(line)))
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _parts(line: str, delimiter: str | None, column: int) -> list[str]:
+    """Split off the fields up to a column; the rest of the line is the last part."""
+    if '"' not in line:
+        return line.split(delimiter, column + 1)
+    fields = split_fields(line, delimiter)
+    return [
+        one if at == column else _quoted(one, delimiter)
+        for at, one in enumerate(fields)
+    ]
+
+
+def _quoted(field: str, delimiter: str | None) -> str:
+    return f'"{field}"' if delimiter and delimiter in field else field
+
+
+def find_delimiter(line: str, source: Source, options: TextOptions) -> str | None:
+    """Return what stands between two fields; None is any run of blanks."""
+    if options.delimiter is not None:
+        wanted = _BY_NAME.get(options.delimiter, options.delimiter)
+        if len(wanted) != 1 or wanted in '"\r\n.+-' or wanted.isalnum():
+            raise ParameterError(
+                f"the delimiter {options.delimiter!r} cannot stand between numbers; "
+                "use one character such as ',' ';' or tab"
+            )
+        return None if wanted == " " else wanted
+    stem = source.suffix.removesuffix(".gz")
+    if stem != ".txt":
+        return "\t" if stem == ".tsv" else ","
+    return next((mark for mark in "\t;," if mark in line), None)
+
+
+def _has_header(fields: list[str], options: TextOptions) -> bool:
+    if options.header is not None:
+        return options.header
+    told = named_columns(options)
+    names = [one for one in told if not one.isdecimal()]
+    if names and (options.absent is None or {one.strip() for one in fields} & {*names}):
+        return True
+    skipped = {int(one) for one in told if one.isdecimal()}
+    return any(is_word(field) for at, field in enumerate(fields) if at not in skipped)
+
+
+def named_columns(options: TextOptions) -> list[str]:
+    """Return the columns that the user spoke of, by name or number."""
+    ids = [] if options.id_column is None else [options.id_column]
+    return [*ids, *drop_words(options)]
+
+
+def _header_remark(names: list[str], name: str, line: int, roles: Roles) -> str:
+    some = ", ".join(show(one) for one in names[:5]) + ", ..." * (len(names) > 5)
+    remark = f"{name}: a header row was found in line {line}: {some}"
+    hint = key_hint(names, roles.features(len(names)), named=roles.ids is not None)
+    return f"{remark}; {hint}" if hint else remark
+
+
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*")
+
+
+def explain(source: Source, layout: Layout, said: str) -> InputError:
+    """Return an error that names the first bad line and column."""
+    expected, first = 0, list[str]()
+    with open_text(source, "") as text:
+        lines = itertools.islice(text, layout.skip, None)
+        for number, line in enumerate(lines, layout.skip + 1):
+            if not line.strip():
+                continue
+            fields = split_fields(line, layout.delimiter)
+            place = f"{source.name}: line {number}"
+            first = first or fields
+            expected = expected or len(fields)
+            for column in layout.roles.features(len(fields)):
+                if not NUMBER.fullmatch(fields[column]):
+                    what = _field(fields[column], column, line, number, layout)
+                    advice = what[1] or _left_out(column, first, layout)
+                    return InputError(f"{place}, column {column + 1} {what[0]}{advice}")
+            if len(fields) != expected:
+                return InputError(
+                    f"{place} has {len(fields)} field(s) where {expected} are expected"
+                    + _other_delimiter(line, layout.delimiter)
+                )
+    return InputError(f"{source.name}: cannot be read as a table of numbers: {said}")
+
+
+def _field(
+    field: str, column: int, line: str, number: int, layout: Layout
+) -> tuple[str, str]:
+    """Say what is wrong with one field, and what helps where that is plain."""
+    if field.strip().lower() in MISSING:
+        what = f"is missing ('{show(field)}')" if field.strip() else "is an empty field"
+        word = as_word(layout.names, column)
+        return what, f": remove or fill it, or leave the column out with --drop {word}"
+    text = f"is not a number: '{show(field[:40])}'"
+    other = _other_delimiter(line, layout.delimiter)
+    if not other and _DECIMAL_COMMA.fullmatch(field):
+        other = "; write decimal points, not decimal commas"
+    if not other and number == 1 and layout.names is None:
+        other = "; if the first line holds names, say --header"
+    return text, other
+
+
+def _left_out(column: int, first: list[str], layout: Layout) -> str:
+    """Offer to do without text; other columns that begin with some come along."""
+    features = layout.roles.features(len(first))
+    texts = [at for at in features if not NUMBER.fullmatch(first[at])]
+    if column not in texts:
+        word = as_word(layout.names, column)
+        return f"; correct it, or leave the column out with --drop {word}"
+    texts.sort(key=lambda at: at != column)
+    advice = leave_out(layout.names, texts, named=layout.roles.ids is not None)
+    if any(map(NUMBER.fullmatch, layout.names or ())):
+        advice += f"; if line {layout.skip} holds no names, say --no-header and numbers"
+    return f"; {advice}"
+
+
+def _other_delimiter(line: str, delimiter: str | None) -> str:
+    """Suggest a delimiter that the line has where it lacks the expected one."""
+    lacks = delimiter is not None and delimiter not in line
+    for mark, shown in ((";", "';'"), ("\t", "tab"), (",", "','")):
+        if mark in line and mark != delimiter and (mark == ";" or lacks):
+            decimal = "; write decimal points" * ("," in line and mark == ";")
+            return f"; try --delimiter {shown}{decimal}"
+    return "; try --delimiter ' '" if lacks and len(line.split()) > 1 else ""
+
+
+def text_column(
+    source: Source, options: TextOptions
+) -> tuple[NDArray[np.str_], list[str] | None]:
+    """Read one column of a table of text, and the ids beside it.
+
+    A blank line of a single column is a row without a label.
+    """
+    rows, skip = _read(source, options)
+    if skip:
+        options.note(
+            f"{source.name}: {skip} leading line(s) starting with '#' were skipped"
+        )
+    names = None
+    if rows and _has_names(rows, source.item, options):
+        names = rows.pop(0)
+        if options.header is None:
+            options.note(f"{source.name}: a header row was found in line {skip + 1}")
+    if not rows:
+        raise InputError(f"{source.name}: there are no labels inside")
+    known = names or [str(at) for at in range(len(rows[0]))]
+    asked = None if source.item is None else _asked(known, source)
+
+    def can_name(at: int) -> bool:
+        return len({row[at] for row in rows}) == len(rows)
+
+    def values(at: int) -> Iterator[str]:
+        return (row[at] for row in rows)
+
+    roles = find_roles(names, len(known), options, source.name, can_name, values, asked)
+    rest = [at for at in range(len(known)) if at != roles.ids]
+    column = _pick(names, rows, rest, source) if asked is None else asked
+    ids = None if roles.ids is None else [row[roles.ids] for row in rows]
+    if ids is None:
+        say_unused(names, column, values, options, source.name)
+    return as_array([row[column] for row in rows], source.name), ids
+
+
+def _read(source: Source, options: TextOptions) -> tuple[list[list[str]], int]:
+    """Return the fields of every line, and how many lines were skipped before."""
+    rows: list[list[str]] = []
+    skip, delimiter = 0, None
+    with open_text(source, "") as text:
+        for number, line in enumerate(text, 1):
+            if not rows and line.startswith("#"):
+                skip = number
+                continue
+            check_line(line, number, source.name)
+            if not rows:
+                delimiter = find_delimiter(line, source, options)
+            fields = [one.strip() for one in split_fields(line, delimiter)] or [""]
+            if rows and len(fields) != len(rows[0]):
+                raise InputError(
+                    f"{source.name}: line {number} has {len(fields)} field(s) where "
+                    f"{len(rows[0])} are expected"
+                )
+            rows.append(fields)
+    return rows, skip
+
+
+def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) -> bool:
+    """Return whether the first row holds names: it is told, or looks like it."""
+    if options.header is not None:
+        return options.header
+    first, rest = rows[0], rows[1:]
+    if item is not None and not item.isdecimal():
+        return True
+    named = options.id_column
+    must = options.absent is None or named in first
+    if named is not None and not named.isdecimal() and must:
+        return True
+    for at, one in enumerate(first):
+        others = {row[at] for row in rest} - {""}
+        if one.lower() in {*USUAL, OWN} and one not in others:
+            return True
+        numbers = all(map(NUMBER.fullmatch, others)) and not NUMBER.fullmatch(one)
+        ids = others <= options.known and one not in options.known
+        if others and one and (numbers or ids):
+            return True
+    return False
+
+
+def _asked(known: list[str], source: Source) -> int:
+    """Return the number of the column that the item names or numbers."""
+    item = source.item or ""
+    if known.count(item) == 1:
+        return known.index(item)
+    if item.isdecimal() and int(item) < len(known):
+        return int(item)
+    near = get_close_matches(item, known, n=1)
+    hint = f"; did you mean {show(near[0])!r}?" if near and near[0] != item else ""
+    raise InputError(
+        f"{source.name}: there is no single column {show(item)!r}; there are "
+        f"{some(known)}{hint}"
+    )
+
+
+def _pick(
+    names: list[str] | None, rows: list[list[str]], rest: list[int], source: Source
+) -> int:
+    """Return the number of the column that can only be the labels."""
+
+    def likely() -> str:
+        return likely_labels(numbers, lambda at: [row[int(at)] for row in rows])
+
+    numbers = [str(at) for at in rest]
+    if names is None and len(rest) > 1:
+        at = likely()
+        word = item_of(source.name, rows[0][int(at)])
+        raise InputError(
+            f"{source.name}: which column holds the labels or values? Name it as "
+            f"{item_of(source.name, at)}, or as {word} where the first line holds "
+            f"names: {some(rows[0])}"
+        )
+    if names is None:
+        return rest[0]
+    own = names
+    picked = pick_column(
+        [own[at] for at in rest], source.name, "column", lambda: own[int(likely())]
+    )
+    return own.index(picked)
 
 
 _TEXT = 1 << 24

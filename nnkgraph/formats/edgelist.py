@@ -2,22 +2,212 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, ClassVar
+from array import array
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, TextIO
 
-from nnkgraph.formats._adjacency import edge_blocks
-from nnkgraph.formats._edgelines import read_edges
-from nnkgraph.formats._facts import fact_lines
-from nnkgraph.formats._format import Format, unfit
-from nnkgraph.formats._text import open_text, write_text
+import numpy as np
+
+from nnkgraph.errors import InputError
+from nnkgraph.formats._base import Format, unfit
+from nnkgraph.formats._graphs import (
+    MADE,
+    Facts,
+    checked,
+    edge_blocks,
+    fact_lines,
+    from_edges,
+    looks_like_features,
+)
+from nnkgraph.runtime.files import open_text, show, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import Graph
+    from nnkgraph.formats._base import Extras, Note
+
+    IntArray = NDArray[np.int64]
+    Row = tuple[int, list[str]]
     from collections.abc import Sequence
 
-    from nnkgraph.data import Answers, Graph
-    from nnkgraph.formats._format import Extras, Note, Target
-    from nnkgraph.formats._source import Source
+    from nnkgraph.data import Answers
+    from nnkgraph.formats._base import Target
+    from nnkgraph.runtime.files import Source
+
+
+TITLES = {("source", "target"), ("from", "to"), ("src", "dst")}
+
+
+class _Table:
+    """Edges as they stand in the file."""
+
+    def __init__(self) -> None:
+        self.labels: dict[str, int] = {}
+        self.source, self.target = array("q"), array("q")
+        self.weights, self.lines = array("d"), array("q")
+
+    def fill(self, rows: Iterator[Row], name: str, *, ours: bool) -> None:
+        """Take in all rows; a node's number is its place among the labels."""
+        labels, number = self.labels, self.labels.setdefault
+        put_source, put_target = self.source.append, self.target.append
+        put_weight, put_line = self.weights.append, self.lines.append
+        for line, fields in rows:
+            try:
+                source, target, *rest = fields
+                (weight,) = rest or ("1",)
+                value = float(weight)
+            except ValueError as error:
+                foreign = not (ours or self.lines)
+                raise InputError(
+                    _complaint(name, line, fields, foreign=foreign)
+                ) from error
+            put_source(number(source, len(labels)))
+            put_target(number(target, len(labels)))
+            put_weight(value)
+            put_line(line)
+
+
+def read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) -> Graph:
+    """Read edges, name the nodes and put the graph together."""
+    facts, table = Facts(), _Table()
+    rows = _rows(text, sep, name, facts)
+    first = next(rows, None)
+    if first is not None:
+        if not facts.ours and tuple(f.strip().lower() for f in first[1][:2]) in TITLES:
+            note(
+                f"{name}: line {first[0]} was taken as a header: {show(str(first[1]))}"
+            )
+        else:
+            rows = itertools.chain([first], rows)
+        table.fill(rows, name, ours=facts.ours)
+    return named_graph(
+        list(table.labels),
+        np.frombuffer(table.source, np.int64),
+        np.frombuffer(table.target, np.int64),
+        np.frombuffer(table.weights, np.float64),
+        facts=facts,
+        extras=extras,
+        name=name,
+        where=lambda edge: f"line {table.lines[edge]}",
+    )
+
+
+def named_graph(
+    labels: list[str],
+    source: IntArray,
+    target: IntArray,
+    weights: NDArray[np.float64],
+    *,
+    facts: Facts,
+    extras: Extras,
+    name: str,
+    where: Callable[[int], str],
+) -> Graph:
+    """Put together edges between labels: names of nodes, or their numbers."""
+    ids, places = _places(labels, facts, extras, name)
+    directed = bool(facts.directed)
+    adjacency = from_edges(
+        _count(facts, ids, places),
+        places[source],
+        places[target],
+        weights,
+        directed=directed,
+        name=name,
+        where=where,
+    )
+    extras = replace(extras, ids=ids)
+    return checked(adjacency, extras, directed, facts.provenance, name)
+
+
+def _rows(text: TextIO, sep: str, name: str, facts: Facts) -> Iterator[Row]:
+    """Yield the fields of each line with its number, after the leading comments."""
+    start, first = 0, ""
+    for start, first in enumerate(text, 1):
+        if not first.startswith("#"):
+            break
+        facts.take(first[1:], name, start)
+    else:
+        return
+    lines = itertools.chain([first], text)
+    if sep == ",":
+        # Quoted ids may hold line breaks, so that a row may have several lines.
+        reader = csv.reader(lines, strict=True)
+        try:
+            for fields in reader:
+                if fields:
+                    yield start - 1 + reader.line_num, fields
+        except csv.Error as error:
+            line = start - 1 + reader.line_num
+            raise InputError(f"{name}: line {line}: {error}") from error
+        return
+    for number, row in enumerate(lines, start):
+        if not row.startswith("#") and row.strip():
+            yield number, row.split() if sep == " " else row.rstrip("\n").split(sep)
+
+
+def _places(
+    labels: list[str], facts: Facts, extras: Extras, name: str
+) -> tuple[tuple[str, ...] | None, IntArray]:
+    """Return the ids, and for each label the row of its node."""
+    if extras.ids is not None:
+        rows = {one: row for row, one in enumerate(extras.ids)}
+        unknown = next((one for one in labels if one not in rows), None)
+        if unknown is not None:
+            raise InputError(
+                f"{name}: the file beside it knows no id '{show(unknown)}'"
+            )
+        return extras.ids, np.array([rows[one] for one in labels], np.int64)
+    numbers = None if facts.ids else _numbers(labels)
+    if numbers is not None:
+        return None, numbers
+    if facts.ours and not facts.ids:
+        odd = next(one for one in labels if _numbers([one]) is None)
+        raise InputError(f"{name}: '{show(odd)}' is no number of a node")
+    if facts.nodes is not None and len(labels) != facts.nodes:
+        raise InputError(
+            f"{name}: {len(labels)} of {facts.nodes} nodes have edges; the names of "
+            "the others are in the file .nnk.npz that was written beside it"
+        )
+    return tuple(labels), np.arange(len(labels), dtype=np.int64)
+
+
+def _numbers(labels: list[str]) -> IntArray | None:
+    """Return labels as node numbers, or None where one is a name."""
+    if all(one.isascii() and one.isdigit() and len(one) < 19 for one in labels):
+        return np.array([int(one) for one in labels], np.int64)
+    return None
+
+
+def _count(facts: Facts, ids: tuple[str, ...] | None, places: IntArray) -> int:
+    if facts.nodes is not None:
+        return facts.nodes
+    if ids is not None:
+        return len(ids)
+    return int(places.max()) + 1 if len(places) else 0
+
+
+def _complaint(name: str, line: int, fields: list[str], *, foreign: bool) -> str:
+    """Say what is wrong with a line; a foreign file's first may be no edge at all."""
+    if foreign and looks_like_features(fields):
+        return (
+            f"{name}: line {line} is no edge, which has a source, a target and a "
+            f"weight: this looks like a table of features, and {MADE}"
+        )
+    if len(fields) not in {2, 3}:
+        return (
+            f"{name}: line {line}: {len(fields)} field(s) where source, target and "
+            "weight are needed; is it another separator?"
+        )
+    hint = f"; a header begins with source and target, and {MADE}" if foreign else ""
+    weight = show(fields[2][:40])
+    return f"{name}: line {line}: the weight '{weight}' is not a number{hint}"
+
 
 _SEPARATORS = {".tsv": "\t", ".csv": ",", ".edgelist": " "}
 

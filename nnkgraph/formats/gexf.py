@@ -6,24 +6,103 @@ import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
-from nnkgraph.formats._adjacency import edge_blocks
-from nnkgraph.formats._extras import provenance_text
-from nnkgraph.formats._format import Format
-from nnkgraph.formats._gexfxml import GexfReader
-from nnkgraph.formats._text import open_bytes, write_text
-from nnkgraph.formats._xmlnodes import (
+from nnkgraph.formats._base import Format
+from nnkgraph.formats._graphs import edge_blocks, provenance_text
+from nnkgraph.formats._xml import (
+    XmlReader,
     check_xml_ids,
+    is_plain,
     node_attributes,
     node_blocks,
     xml_names,
 )
+from nnkgraph.runtime.files import open_bytes, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nnkgraph.data import Graph
-    from nnkgraph.formats._format import Extras, Note, Target
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import Extras, Note, Target
+    from nnkgraph.runtime.files import Source
+
+
+_ABOUT = {"description": "provenance", "keywords": "ids"}
+"""Where our own files say what GEXF has no place for."""
+
+
+class GexfReader(XmlReader):
+    """Reads our own files and those of Gephi and networkx."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.titles: dict[tuple[str, str], str] = {}
+        self.ours = False
+        self.kind, self.key, self.weight, self.default = "", "", "", "1"
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take in the beginning of an element."""
+        if tag == "edge":
+            self._start_edge(attributes)
+        elif tag == "node":
+            self.add_node(attributes["id"])
+            self._value("name", attributes.get("label", ""))
+        elif tag == "attvalue":
+            # Files of version 1.0 say id where later ones say for.
+            key = attributes["for"] if "for" in attributes else attributes["id"]
+            self._value(self.titles.get((self.owner, key), key), attributes["value"])
+        elif tag == "attributes":
+            self.kind = attributes.get("class", "")
+        elif tag == "attribute":
+            self.key = attributes["id"]
+            self.titles[self.kind, self.key] = attributes.get("title", self.key)
+        elif tag == "graph":
+            self._start_graph(attributes)
+
+    def end(self, tag: str) -> None:
+        """Take in the end of an element."""
+        if tag == "edge":
+            self.end_edge(self.weight or self.default)
+        elif tag == "node":
+            self.owner = "graph"
+        elif tag == "creator":
+            self.ours = self.text == "nnkgraph"
+        elif tag in _ABOUT and self.ours:
+            self.about[_ABOUT[tag]] = self.text
+        elif tag == "default" and self.titles.get(("edge", self.key)) == "weight":
+            self.default = self.text.strip()
+
+    def ids(self) -> tuple[str, ...] | None:
+        """Return the ids; labels where ids only number the nodes."""
+        labels = list(self.values.pop("name").values())
+        found = super().ids()
+        if found is not None or len(set(labels)) != len(self.order) or self.ours:
+            return found
+        return None if is_plain(labels) else tuple(labels)
+
+    def _value(self, title: str, text: str) -> None:
+        if self.owner == "edge":
+            if title == "weight":
+                self.weight = self.weight or text.strip()
+        elif title in self.values and text:
+            self.values[title][len(self.order) - 1] = text
+
+    def _start_graph(self, attributes: dict[str, str]) -> None:
+        if self.directed is not None:
+            raise self.error("there is more than one graph inside")
+        if attributes.get("mode") == "dynamic":
+            raise self.error("the graph changes with time; export one moment of it")
+        kind = attributes.get("defaultedgetype", "undirected")
+        if kind not in {"directed", "undirected"}:
+            raise self.error("the edges of a graph are all directed or all undirected")
+        self.directed = kind == "directed"
+
+    def _start_edge(self, attributes: dict[str, str]) -> None:
+        self.add_edge(attributes["source"], attributes["target"])
+        self.weight = attributes.get("weight", "")
+        own = attributes.get("type", "")
+        if own and (own == "directed") is not self.directed:
+            raise self.error("directed and undirected edges are mixed")
+
 
 # No date: equal graphs are equal bytes.
 _HEAD = """\

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.bounded import new_array
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
-from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, check_real
+from nnkgraph.formats._base import Format
 from nnkgraph.formats._columns import as_array, pick_column
-from nnkgraph.formats._extras import provenance_text
-from nnkgraph.formats._format import Format
-from nnkgraph.formats._h5 import (
+from nnkgraph.formats._graphs import provenance_text
+from nnkgraph.formats._hdf5 import (
     check_dataset,
     contents,
     datasets,
@@ -23,16 +21,17 @@ from nnkgraph.formats._h5 import (
     open_h5,
     read_texts,
 )
-from nnkgraph.formats._memory import check_fits
-from nnkgraph.formats._source import show
+from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
+from nnkgraph.runtime.arrays import check_fits, new_array
+from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
     from nnkgraph.data import Candidates, FloatArray, IndexArray
-    from nnkgraph.formats._format import TextOptions
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import TextOptions
+    from nnkgraph.runtime.files import Source
 
 _BLOCK_BYTES = 1 << 24
 

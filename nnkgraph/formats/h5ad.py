@@ -2,32 +2,331 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import shutil
+import tempfile
+import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.errors import InputError
-from nnkgraph.formats._anndata import (
-    cell_names,
-    count_cells,
-    has,
-    is_anndata,
-    read_category,
-    read_field,
-    usual_item,
-)
+from nnkgraph.data.checks import as_float
+from nnkgraph.errors import InputError, ResourceError
 from nnkgraph.formats._columns import as_array, pick_column
-from nnkgraph.formats._h5 import contents, find, open_h5, read_texts, walk
-from nnkgraph.formats._h5sparse import read_dense, sparse_kind
-from nnkgraph.formats._source import show
+from nnkgraph.formats._hdf5 import (
+    check_dataset,
+    check_heaps,
+    contents,
+    find,
+    open_h5,
+    read_texts,
+    walk,
+)
 from nnkgraph.formats.h5 import H5, read_array
+from nnkgraph.runtime.archive import check_real
+from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.files import show
+from nnkgraph.runtime.limits import available_memory, in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import h5py
     from numpy.typing import NDArray
 
-    from nnkgraph.formats._format import Format, Note, TextOptions
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import Format, Note, TextOptions
+    from nnkgraph.runtime.files import Source
+
+
+def is_anndata(file: h5py.File, source: Source) -> bool:
+    """Return whether a file says that it is AnnData, or looks like an old one."""
+    check_heaps(source.open(), source.name)  # attributes are read from now on
+    return attribute(file, "encoding-type") == "anndata" or (
+        has(file, "obs") and has(file, "var")
+    )
+
+
+def require_anndata(file: h5py.File, source: Source) -> None:
+    """Refuse a file that is not AnnData."""
+    if not is_anndata(file, source):
+        raise InputError(
+            f"{source.name}: not an AnnData file: it has no obs and var; it holds "
+            f"{contents(file)}"
+        )
+
+
+def usual_item(file: h5py.File) -> str | None:
+    """Return where features are, where nobody says: the first that is there."""
+    if has(file, "obsm/X_pca") or has_field(file, "obsm", "X_pca"):
+        return "obsm/X_pca"
+    return "X" if has(file, "X") else None
+
+
+def attribute(node: Any, name: str) -> str:
+    """Return an attribute that is text, or nothing."""
+    value = node.attrs.get(name)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""
+
+
+def has(file: h5py.File, path: str) -> bool:
+    """Return whether there is something at a path; no link is followed on the way."""
+    import h5py
+
+    node: Any = file
+    *folders, last = path.split("/")
+    for part in folders:
+        if not isinstance(node.get(part, getlink=True), h5py.HardLink):
+            return False
+        node = node[part]
+        if not isinstance(node, h5py.Group):
+            return False
+    return bool(last) and node.get(last, getlink=True) is not None
+
+
+def cell_names(file: h5py.File, source: Source) -> list[str] | None:
+    """Return the names of the cells, or None where they have no names as text."""
+    import h5py
+
+    index = _index(file, source)
+    if index.dtype.names is not None:  # before anndata 0.7: all columns in one
+        return _old_names(index, source)
+    if h5py.check_string_dtype(index.dtype) is None:
+        return None
+    return [str(one) for one in read_texts(index, source, heaps=False)]
+
+
+def count_cells(file: h5py.File, source: Source) -> int:
+    """Return the number of cells."""
+    index = _index(file, source)
+    if index.shape is None or index.ndim != 1:
+        raise InputError(f"{source.name}: the index of obs is no list of names")
+    return int(index.shape[0])
+
+
+def _index(file: h5py.File, source: Source) -> h5py.Dataset:
+    """Return the dataset with one entry per cell: the index of ``obs``."""
+    import h5py
+
+    obs = walk(file, "obs", source.name)
+    if isinstance(obs, h5py.Dataset):
+        return obs
+    column = attribute(obs, "_index")
+    if not column:
+        raise InputError(f"{source.name}: obs does not say which column is its index")
+    index = walk(file, f"obs/{column}", source.name)
+    if isinstance(index, h5py.Group):  # of text in which some may be missing
+        return find(file, f"obs/{column}/values", source.name)
+    return index
+
+
+def _old_names(index: h5py.Dataset, source: Source) -> list[str] | None:
+    first = next(iter(index.dtype.names))
+    if index.dtype[first].kind != "S":
+        return None
+    names = _field(index, first, source).ravel().tolist()
+    return [one.decode("utf-8", "replace") for one in names]
+
+
+def has_field(file: h5py.File, path: str, field: str) -> bool:
+    """Return whether a compound dataset has a field, as in files before 0.7."""
+    import h5py
+
+    if not isinstance(file.get(path, getlink=True), h5py.HardLink):
+        return False
+    node = file[path]
+    return isinstance(node, h5py.Dataset) and field in (node.dtype.names or ())
+
+
+def read_field(file: h5py.File, path: str, source: Source) -> NDArray[Any] | None:
+    """Read numbers that are such a field; None where the path leads to none."""
+    folder, _, field = path.strip("/").rpartition("/")
+    if not (folder and has_field(file, folder, field)):
+        return None
+    check_real(file[folder].dtype[field].base, source.name)
+    return _field(file[folder], field, source)
+
+
+def _field(table: h5py.Dataset, field: str, source: Source) -> NDArray[Any]:
+    check_dataset(table, source.name, fields=True)
+    check_fits(table.nbytes, source.name, f"the dataset {show(table.name)}")
+    return np.ascontiguousarray(table.fields(field)[()])
+
+
+def read_category(
+    file: h5py.File, path: str, numbers: NDArray[Any], source: Source
+) -> list[str]:
+    """Return the texts of a column that stores numbers of categories.
+
+    Parameters
+    ----------
+    path
+        Where the categories are.
+    """
+    import h5py
+
+    categories = find(file, path, source.name)
+    check_dataset(categories, source.name)
+    if h5py.check_string_dtype(categories.dtype) is None:
+        names = [str(one) for one in categories[()].ravel().tolist()]
+    else:
+        names = [str(one) for one in read_texts(categories, source, heaps=False)]
+    good = numbers.dtype.kind in "iu" and numbers.ndim == 1
+    if not good or (numbers.size and int(numbers.max()) >= len(names)):
+        raise InputError(
+            f"{source.name}: some cells have none of the categories in {show(path)}"
+        )
+    return [names[at] if at >= 0 else "" for at in numbers.tolist()]
+
+
+_BLOCK_BYTES = 1 << 24
+_SHARE = 4
+"""A matrix may take one part in so many of the memory; a larger one goes to a file."""
+
+
+def sparse_kind(group: h5py.Group) -> str:
+    """Return ``"csr"``, ``"csc"`` or, for any other group, nothing."""
+    kind = attribute(group, "encoding-type").removesuffix("_matrix")
+    kind = kind or attribute(group, "h5sparse_format")  # before anndata 0.7
+    return kind if kind in {"csr", "csc"} else ""
+
+
+def read_dense(group: h5py.Group, source: Source, note: Note) -> NDArray[Any]:
+    """Return a sparse matrix as a dense one, in memory or mapped from a file."""
+    shape = _shape(group, source)
+    parts = [
+        find(group.file, f"{group.name}/{part}", source.name)
+        for part in ("data", "indices", "indptr")
+    ]
+    for part in parts:
+        check_dataset(part, source.name)
+    check_real(parts[0].dtype, source.name)
+    across = shape if sparse_kind(group) == "csr" else shape[::-1]
+    starts = _starts(parts, across[0], source.name)
+    dtype = as_float(np.empty(0, parts[0].dtype)).dtype
+    size = shape[0] * shape[1] * dtype.itemsize
+    filled = parts[0].size / max(1, shape[0] * shape[1])
+    mapped = size > available_memory() // _SHARE
+    note(
+        f"{source.name}: the sparse matrix ({filled:.1%} of {shape[0]} x {shape[1]}) "
+        f"takes {in_words(size)} as a dense one"
+        + (", kept in a temporary file" if mapped else "")
+    )
+    blocks = _blocks(parts, starts, shape, dtype, source.name)
+    if mapped:
+        return _mapped(blocks, shape, dtype, source)
+    dense, start = np.empty(shape, dtype), 0
+    for block in blocks:
+        dense[start : start + len(block)] = block
+        start += len(block)
+    return dense
+
+
+def _shape(group: h5py.Group, source: Source) -> tuple[int, int]:
+    known = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    extents = np.asarray(known)
+    good = extents.shape == (2,) and extents.dtype.kind in "iu"
+    if not good or extents.min() < 0 or extents.max() >= 2**40:
+        raise InputError(f"{source.name}: {show(group.name)} has no two extents")
+    return int(extents[0]), int(extents[1])
+
+
+def _blocks(
+    parts: list[h5py.Dataset],
+    starts: NDArray[np.int64],
+    shape: tuple[int, int],
+    dtype: Any,
+    name: str,
+) -> Iterator[NDArray[Any]]:
+    """Yield dense blocks of rows, from first to last."""
+    from scipy.sparse import csc_array, csr_array
+
+    data, indices, _ = parts
+    rows: Any = None
+    if sparse_kind(data.parent) == "csc":  # rows are all over it: sorted in memory
+        check_fits(2 * data.nbytes + 2 * indices.nbytes, name, show(data.parent.name))
+        whole = (data[()].astype(dtype), _checked(indices[()], shape[0], name), starts)
+        turned: Any = csc_array(whole, shape)
+        rows = turned.tocsr()
+    most = max(1, _BLOCK_BYTES // max(1, shape[1] * dtype.itemsize))
+    for start in range(0, shape[0], most):
+        stop = min(start + most, shape[0])
+        if rows is not None:
+            yield rows[start:stop].toarray()
+            continue
+        here = slice(int(starts[start]), int(starts[stop]))
+        columns = _checked(indices[here], shape[1], name)
+        inside = starts[start : stop + 1] - here.start
+        block = (data[here].astype(dtype), columns, inside)
+        yield csr_array(block, shape=(stop - start, shape[1])).toarray()
+
+
+def _starts(parts: list[h5py.Dataset], count: int, name: str) -> NDArray[np.int64]:
+    """Return where each row, or column, begins, checked."""
+    data, indices, indptr = parts
+    lists = all(part.ndim == 1 for part in parts)
+    whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
+    if not (lists and whole and data.shape == indices.shape):
+        raise InputError(f"{name}: the parts of the sparse matrix do not fit together")
+    starts: NDArray[np.int64] = indptr[()].astype(np.int64)
+    good = len(starts) == count + 1 and starts[0] == 0 and starts[-1] == data.size
+    if not good or (np.diff(starts) < 0).any():
+        raise InputError(f"{name}: 'indptr' of the sparse matrix is damaged")
+    return starts
+
+
+def _checked(indices: NDArray[Any], stop: int, name: str) -> NDArray[np.int64]:
+    if indices.size and not (indices.min() >= 0 and indices.max() < stop):
+        raise InputError(f"{name}: 'indices' of the sparse matrix leave its shape")
+    return indices.astype(np.int64)
+
+
+def _mapped(
+    blocks: Iterator[NDArray[Any]], shape: tuple[int, int], dtype: Any, source: Source
+) -> NDArray[Any]:
+    """Write blocks to a file that is gone when nobody uses the matrix any more."""
+    size = shape[0] * shape[1] * dtype.itemsize
+    _check_room(size, source)
+    # Named so that a later run finds what a killed one has left.
+    name = f"nnkgraph-{platform.node()}-{os.getpid()}-"
+    folder = tempfile.mkdtemp(prefix=name)
+    path = Path(folder, "dense.bin")
+    try:
+        with path.open("xb") as file:
+            for block in blocks:
+                _append(file, block)
+        mapped: NDArray[Any] = np.memmap(path, dtype, mode="r", shape=shape)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(mapped.base, shutil.rmtree, folder, ignore_errors=True)
+    return mapped
+
+
+def _append(file: BinaryIO, block: NDArray[Any]) -> None:
+    try:
+        file.write(np.ascontiguousarray(block).data)
+    except OSError as error:
+        raise ResourceError(
+            f"{file.name}: the dense matrix cannot be written "
+            f"({error.strerror or error}); set TMPDIR to a directory with room"
+        ) from error
+
+
+def _check_room(size: int, source: Source) -> None:
+    folder = tempfile.gettempdir()
+    total, _, free = shutil.disk_usage(folder)
+    if size > free and total:  # some file systems do not know
+        raise ResourceError(
+            f"{source.name}: as a dense matrix it takes {in_words(size)}; memory is "
+            f"too small, and {folder} has {in_words(free)}: set TMPDIR to a directory "
+            "with room, or use obsm/X_pca"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,37 +2,294 @@
 
 from __future__ import annotations
 
+import contextlib
+import struct
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
-from nnkgraph.data import Features
-from nnkgraph.formats import _matwrite as writer
-from nnkgraph.formats._adjacency import from_edges, is_directed
+import numpy as np
+
+from nnkgraph.data import Features, SparseRows
+from nnkgraph.errors import InputError, OutputError
+from nnkgraph.formats._base import Format, unfit
 from nnkgraph.formats._columns import as_array, pick_column
-from nnkgraph.formats._extras import checked, parse_provenance, provenance_text
-from nnkgraph.formats._format import Format, unfit
-from nnkgraph.formats._matuse import (
-    ids_of,
-    is_list,
-    open_mat,
-    pick_graph,
-    pick_matrix,
-    require,
-    sparse_rows,
-    square_entries,
+from nnkgraph.formats._graphs import (
+    check_nodes,
+    checked,
+    from_edges,
+    is_directed,
+    not_features,
+    parse_provenance,
+    provenance_text,
 )
-from nnkgraph.formats._notfeatures import not_features
-from nnkgraph.formats._source import show
-from nnkgraph.formats._sparsefile import sparse_features
+from nnkgraph.formats._hdf5 import open_h5
+from nnkgraph.formats._mat import Mat73File, MatFile
+from nnkgraph.formats._sparsefile import (
+    check_sparse_shape,
+    refuse_similarities,
+    sparse_features,
+)
+from nnkgraph.runtime.files import expect, show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from nnkgraph.runtime.files import Source
+
+    Mat = MatFile | Mat73File
     from nnkgraph.data import Graph
-    from nnkgraph.formats._format import Extras, Note, Target, TextOptions
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import Extras, Note, Target, TextOptions
+
+
+_TITLE = b"MATLAB 5.0 MAT-file, written by nnkgraph"
+# Text as UTF-8: the one way that MATLAB, Octave and scipy all read as it is meant.
+_INT8, _UINT8, _INT32, _UINT32, _DOUBLE, _MATRIX, _UTF8 = 1, 2, 5, 6, 9, 14, 16
+_CELL_CLASS, _CHAR_CLASS, _SPARSE_CLASS, _DOUBLE_CLASS, _UINT8_CLASS = 1, 4, 5, 6, 9
+_LOGICAL = 0x200
+_MOST = 2**31 - 1
+
+Part = tuple[int, Any]
+"""The code of a type, and an array or bytes."""
+
+
+def write_header(stream: BinaryIO) -> None:
+    """Write what a file begins with; there is no date."""
+    stream.write(_TITLE.ljust(116) + bytes(8) + struct.pack("<H", 0x0100) + b"IM")
+
+
+def write_sparse(stream: BinaryIO, name: str, matrix: Any, target: str) -> None:
+    """Write a sparse matrix, given by columns."""
+    if matrix.nnz > _MOST or max(matrix.shape) > _MOST:
+        raise _too_large(name, target)
+    parts = [
+        (_INT32, matrix.indices.astype("<i4", copy=False)),
+        (_INT32, matrix.indptr.astype("<i4", copy=False)),
+        (_DOUBLE, matrix.data.astype("<f8", copy=False)),
+    ]
+    # MATLAB wants room for one value even where there is none.
+    room = max(1, matrix.nnz)
+    _write(stream, name, _SPARSE_CLASS, matrix.shape, parts, target, room=room)
+
+
+def write_column(
+    stream: BinaryIO, name: str, values: NDArray[Any], target: str
+) -> None:
+    """Write numbers, one below the other."""
+    parts = [(_DOUBLE, values.astype("<f8", copy=False))]
+    _write(stream, name, _DOUBLE_CLASS, (len(values), 1), parts, target)
+
+
+def write_truth(stream: BinaryIO, name: str, value: bool, target: str) -> None:
+    """Write true or false."""
+    parts = [(_UINT8, bytes([value]))]
+    _write(stream, name, _UINT8_CLASS | _LOGICAL, (1, 1), parts, target)
+
+
+def write_text(stream: BinaryIO, name: str, text: str, target: str) -> None:
+    """Write a row of characters."""
+    parts = [(_UTF8, text.encode())]
+    _write(stream, name, _CHAR_CLASS, (1, len(text)), parts, target)
+
+
+def write_texts(stream: BinaryIO, name: str, texts: Sequence[str], target: str) -> None:
+    """Write a column of cells, each with a row of characters."""
+    cells = []
+    for one in texts:
+        text, head = one.encode(), _head("", _CHAR_CLASS, (1, len(one)), 0)
+        body = head + struct.pack("<II", _UTF8, len(text)) + _padded(text)
+        cells.append(struct.pack("<II", _MATRIX, len(body)) + body)
+    _write(stream, name, _CELL_CLASS, (len(texts), 1), [], target, cells=cells)
+
+
+def _write(
+    stream: BinaryIO,
+    name: str,
+    code: int,
+    shape: tuple[int, ...],
+    parts: Sequence[Part],
+    target: str,
+    *,
+    room: int = 0,
+    cells: Sequence[bytes] = (),
+) -> None:
+    head = _head(name, code, shape, room)
+    views = [(kind, memoryview(data).cast("B")) for kind, data in parts]
+    size = len(head) + sum(map(len, cells))
+    size += sum(8 + len(view) + -len(view) % 8 for _, view in views)
+    if size > _MOST:
+        raise _too_large(name, target)
+    stream.write(struct.pack("<II", _MATRIX, size) + head)
+    for kind, view in views:
+        stream.write(struct.pack("<II", kind, len(view)))
+        stream.write(view)
+        stream.write(bytes(-len(view) % 8))
+    stream.writelines(cells)
+
+
+def _head(name: str, code: int, shape: tuple[int, ...], room: int) -> bytes:
+    extents = np.array(shape, "<i4").tobytes()
+    title = name.encode("ascii")
+    return (
+        struct.pack("<IIII", _UINT32, 8, code, room)
+        + struct.pack("<II", _INT32, len(extents))
+        + _padded(extents)
+        + struct.pack("<II", _INT8, len(title))
+        + _padded(title)
+    )
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 8)
+
+
+def _too_large(name: str, target: str) -> OutputError:
+    return OutputError(
+        f"{target}: {name} takes more than the 2 GB that MATLAB files of version 5 "
+        "have room for; write .npz, .mtx or .parquet instead"
+    )
+
+
+@contextlib.contextmanager
+def open_mat(source: Source) -> Iterator[Mat]:
+    """Open a file of either version; damage found in the block is an `InputError`."""
+    expect(source, "mat", "h5")
+    if not source.head.startswith(b"MATLAB 5"):
+        # The text before the signature has been looked at.
+        inner = replace(source, head=b"\x89HDF\r\n\x1a\n")
+        with open_h5(inner) as file:
+            yield Mat73File(file, source.name)
+        return
+    try:
+        with source.open() as stream:
+            yield MatFile(stream, source.name)
+    except (ValueError, OSError, OverflowError, zlib.error) as error:
+        raise InputError(f"{source.name}: damaged MATLAB file: {error}") from error
+
+
+def _contents(mat: Mat) -> str:
+    parts = [
+        f"{show(one)} {' x '.join(map(str, mat.shape(one)))} {mat.kind(one)}"
+        for one in list(mat.variables)[:10]
+    ]
+    return ", ".join(parts) or "nothing"
+
+
+def require(mat: Mat, name: str, *kinds: str) -> None:
+    """Refuse a variable that is missing or of another kind."""
+    if name not in mat.variables:
+        raise InputError(
+            f"{mat.name}: there is no variable {show(name)!r} inside; it holds "
+            f"{_contents(mat)}"
+        )
+    if mat.kind(name) not in kinds:
+        raise InputError(
+            f"{mat.name}: {show(name)!r} is of the kind {mat.kind(name)!r}, which is "
+            f"not used here; it holds {_contents(mat)}"
+        )
+
+
+def pick_matrix(mat: Mat) -> str:
+    """Return the only matrix of more than one column and row."""
+    found = [
+        one
+        for one in mat.variables
+        if "." not in one  # a field of a structure is asked for by name
+        and mat.kind(one) in {"number", "sparse"}
+        and len(mat.shape(one)) == 2
+        and min(mat.shape(one)) > 1
+    ]
+    if len(found) == 1:
+        return found[0]
+    what = "are several matrices" if found else "is no matrix"
+    hint = f"; name one as FILE::{show(found[0])}" if found else ""
+    raise InputError(f"{mat.name}: there {what} inside{hint}: {_contents(mat)}")
+
+
+def pick_graph(mat: Mat) -> str:
+    """Return W, also as a field of a structure, or the only sparse matrix."""
+    named = [one for one in mat.variables if one == "W" or one.endswith(".W")]
+    found = named or [one for one in mat.variables if mat.kind(one) == "sparse"]
+    if "W" in named or len(found) == 1:
+        return "W" if "W" in named else found[0]
+    raise InputError(
+        f"{mat.name}: a graph is a sparse matrix W; the file holds {_contents(mat)}"
+    )
+
+
+def is_list(mat: Mat, name: str) -> bool:
+    """Return whether a variable is a list of values, of text or numbers."""
+    shape = mat.shape(name)
+    if mat.kind(name) == "text":
+        return bool(shape) and shape[0] > 1
+    return mat.kind(name) == "number" and len(shape) == 2 and min(shape) == 1
+
+
+def ids_of(mat: Mat, n: int) -> list[str] | None:
+    """Return the names of the rows, where the variable ids holds them."""
+    if "ids" not in mat.variables or mat.kind("ids") != "text":
+        return None
+    ids = mat.texts("ids")
+    return ids if len(ids) == n else None
+
+
+def square_entries(mat: Mat, name: str) -> tuple[int, Any, Any, Any]:
+    """Return the size, rows, columns and values of a square matrix."""
+    shape = mat.shape(name)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        what = " x ".join(map(str, shape))
+        raise InputError(f"{mat.name}: a graph's matrix is square, not {what}")
+    check_nodes(shape[0], mat.name)
+    if mat.kind(name) == "number":
+        dense = mat.numbers(name)
+        rows, cols = np.nonzero(dense)
+        values = dense[rows, cols]
+    else:
+        rows, cols, values = sparse_entries(mat, name)
+        there = values != 0
+        rows, cols, values = rows[there], cols[there], values[there]
+    return shape[0], rows, cols, values.astype(np.float64)
+
+
+def sparse_rows(mat: Mat, name: str) -> SparseRows:
+    """Return a sparse matrix of features."""
+    from scipy.sparse import coo_array
+
+    shape = mat.shape(name)
+    rows, cols, values = sparse_entries(mat, name)
+    check_sparse_shape(shape, len(values), mat.name)
+    found = SparseRows.of(coo_array((values, (rows, cols)), shape), mat.name)
+    refuse_similarities(found, mat.name)
+    return found
+
+
+def sparse_entries(mat: Mat, name: str) -> tuple[Any, Any, Any]:
+    """Return rows, columns and values of a sparse matrix, once they were checked."""
+    shape = mat.shape(name)
+    if len(shape) != 2:
+        raise InputError(f"{mat.name}: {show(name)!r} is no matrix")
+    height, width = shape
+    rows, starts, values = mat.sparse(name)
+    wrong = InputError(f"{mat.name}: the sparse matrix {show(name)!r} is damaged")
+    if any(
+        part.ndim != 1 or part.dtype.kind not in "iuf"
+        for part in (rows, starts, values)
+    ):
+        raise wrong
+    rows, starts = rows.astype(np.int64), starts.astype(np.int64)
+    count = int(starts[-1]) if len(starts) else -1
+    if len(starts) != width + 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
+        raise wrong
+    # There may be room for more.
+    if not 0 <= count <= min(len(rows), len(values)):
+        raise wrong
+    rows, values = rows[:count], values[:count]
+    if count and not (rows.min() >= 0 and rows.max() < height):
+        raise wrong
+    return rows, np.repeat(np.arange(width), np.diff(starts)), values
+
 
 _OURS = {"W", "directed", "provenance"}
 """The variables of every graph that was written here."""
@@ -126,14 +383,14 @@ class MatLab(Format):
         name = target.name
         # By columns; of a symmetric matrix the rows are the columns.
         a = graph.adjacency.tocsc() if graph.directed else graph.adjacency
-        writer.write_header(stream)
-        writer.write_sparse(stream, "W", a, name)
-        writer.write_truth(stream, "directed", graph.directed, name)
+        write_header(stream)
+        write_sparse(stream, "W", a, name)
+        write_truth(stream, "directed", graph.directed, name)
         if graph.errors is not None:
-            writer.write_column(stream, "errors", graph.errors, name)
+            write_column(stream, "errors", graph.errors, name)
         if graph.ids is not None:
-            writer.write_texts(stream, "ids", graph.ids, name)
-        writer.write_text(stream, "provenance", provenance_text(graph.provenance), name)
+            write_texts(stream, "ids", graph.ids, name)
+        write_text(stream, "provenance", provenance_text(graph.provenance), name)
 
 
 plugin: type[Format] = MatLab

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._adjacency import (
+from nnkgraph.formats._base import Format
+from nnkgraph.formats._graphs import (
+    Facts,
     check_nodes,
+    checked,
     edge_blocks,
+    fact_lines,
     from_edges,
     is_directed,
 )
-from nnkgraph.formats._extras import checked
-from nnkgraph.formats._facts import Facts, fact_lines
-from nnkgraph.formats._format import Format
-from nnkgraph.formats._source import show
-from nnkgraph.formats._text import open_text, write_text
+from nnkgraph.runtime.files import open_text, show, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nnkgraph.data import Graph
-    from nnkgraph.formats._format import Extras, Note, Target
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import Extras, Note, Target
+    from nnkgraph.runtime.files import Source
 
     Line = tuple[int, str]
 

@@ -9,24 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nnkgraph import pages
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError
-from nnkgraph.formats._arrays import (
-    as_neighbors,
-    check_real,
-    check_text,
-    read_header,
-)
-from nnkgraph.formats._format import Format
-from nnkgraph.formats._source import expect
+from nnkgraph.formats._base import Format
+from nnkgraph.runtime import arrays
+from nnkgraph.runtime.archive import as_neighbors, check_real, check_text, read_header
+from nnkgraph.runtime.files import expect
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, IndexArray
-    from nnkgraph.formats._format import TextOptions
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import TextOptions
+    from nnkgraph.runtime.files import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ def _map(source: Source, *, text: bool = False) -> NDArray[Any]:
         )
     except (OSError, ValueError, OverflowError) as error:
         raise InputError(f"{source.name}: cannot be mapped: {error}") from error
-    pages.watch(mapped)
+    arrays.watch(mapped)
     return mapped
 
 

@@ -9,32 +9,39 @@ import numpy as np
 
 from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError
-from nnkgraph.formats._adjacency import is_directed
-from nnkgraph.formats._arrays import REAL, as_distances, as_neighbors, index_dtype
+from nnkgraph.formats._base import Extras, Format
 from nnkgraph.formats._columns import pick_column
-from nnkgraph.formats._extras import (
+from nnkgraph.formats._graphs import (
     checked,
+    is_directed,
+    not_features,
     parse_provenance,
     provenance_text,
 )
-from nnkgraph.formats._format import Extras, Format
-from nnkgraph.formats._notfeatures import not_features
-from nnkgraph.formats._source import show
 from nnkgraph.formats._sparsefile import (
     from_sparse,
     gram_from_sparse,
     rows_from_sparse,
     sparse_features,
 )
-from nnkgraph.formats._zip import Archive, open_archive, write_archive
+from nnkgraph.runtime.archive import (
+    REAL,
+    Archive,
+    as_distances,
+    as_neighbors,
+    index_dtype,
+    open_archive,
+    write_archive,
+)
+from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from nnkgraph.data import Answers, Candidates, FloatArray, IndexArray
-    from nnkgraph.formats._format import Note, Target, TextOptions
-    from nnkgraph.formats._source import Source
+    from nnkgraph.formats._base import Note, Target, TextOptions
+    from nnkgraph.runtime.files import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,27 +2,533 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from dataclasses import dataclass
+import json
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.formats._adjacency import edge_arrays
-from nnkgraph.formats._arrow import arrow, open_table
-from nnkgraph.formats._arrowtable import read_graph, read_matrix, read_values
-from nnkgraph.formats._facts import TITLE, fact_lines
-from nnkgraph.formats._format import Format, unfit
-from nnkgraph.formats._notfeatures import not_features
+from nnkgraph.data import Features
+from nnkgraph.errors import InputError, ResourceError
+from nnkgraph.formats._base import Format, unfit
+from nnkgraph.formats._columns import (
+    as_array,
+    check_own,
+    drop_words,
+    find_roles,
+    item_of,
+    key_hint,
+    leave_out,
+    likely_labels,
+    pick_column,
+    say_unused,
+    some,
+)
+from nnkgraph.formats._graphs import (
+    MADE,
+    TITLE,
+    Facts,
+    edge_arrays,
+    fact_lines,
+    not_features,
+)
+from nnkgraph.formats.edgelist import TITLES, named_graph
+from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.files import expect, show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
-    from nnkgraph.data import Features, Graph
-    from nnkgraph.formats._format import Extras, Note, Target, TextOptions
-    from nnkgraph.formats._source import Source
+    from nnkgraph.data import Graph
+    from nnkgraph.formats._base import Extras, Note, Target, TextOptions
+    from nnkgraph.formats._columns import Roles
+    from nnkgraph.runtime.files import Source
+
+
+_TAIL = 8
+"""Bytes behind the footer: its length, and the four letters of the format."""
+
+_DEEPEST = 32
+_ROW_GROUPS, _COLUMNS, _ABOUT, _PATH, _VALUES = 4, 1, 3, 3, 5
+"""Numbers of fields: in a file, a row group, a column, and twice what is about it."""
+
+
+def count_values(stream: BinaryIO) -> dict[str, int]:
+    """Return the number of values by column; `ValueError` where the footer is damaged.
+
+    The parts of a nested column count together.
+    """
+    found: dict[str, int] = {}
+    try:
+        for group in _read_footer(stream)[_ROW_GROUPS]:
+            for column in group[_COLUMNS]:
+                about = column[_ABOUT]
+                name = about[_PATH][0].decode()
+                found[name] = found.get(name, 0) + int(about[_VALUES])
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("the footer is damaged") from error
+    return found
+
+
+def _read_footer(stream: BinaryIO) -> dict[int, Any]:
+    end = stream.seek(-_TAIL, os.SEEK_END)
+    length = int.from_bytes(stream.read(4), "little")
+    if length > end:
+        raise ValueError("the footer is longer than the file")
+    stream.seek(end - length)
+    return _Compact(stream.read(length)).struct(0)
+
+
+class _Compact:
+    """Reads values one after the other; what is not there is an `IndexError`."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+        self._plain: dict[int, Callable[[], Any]] = {
+            1: self._byte,  # a truth value in a list
+            2: self._byte,
+            3: self._byte,
+            4: self._number,
+            5: self._number,
+            6: self._number,
+            7: lambda: self._take(8),
+            8: lambda: self._take(self._varint()),
+        }
+
+    def struct(self, depth: int) -> dict[int, Any]:
+        """Read fields by their numbers, up to the byte that ends them."""
+        found: dict[int, Any] = {}
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self._number()
+            kind = head & 15
+            # A field that is a truth value says which by its kind.
+            found[field] = kind == 1 if kind in {1, 2} else self._value(kind, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise ValueError("the footer is too deep")
+        if kind == 12:
+            return self.struct(depth + 1)
+        if kind in {9, 10}:
+            head = self._byte()
+            size = self._varint() if head >> 4 == 15 else head >> 4
+            return [self._value(head & 15, depth + 1) for _ in range(size)]
+        if kind not in self._plain:  # maps are not used in footers
+            raise ValueError(f"the footer has a value of kind {kind}")
+        return self._plain[kind]()
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _take(self, size: int) -> bytes:
+        self._at += size
+        if self._at > len(self._data):
+            raise IndexError
+        return self._data[self._at - size : self._at]
+
+    def _varint(self) -> int:
+        found = shift = 0
+        while True:
+            byte = self._byte()
+            found |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return found
+            if shift > 63:
+                raise ValueError("the footer has a number of too many bytes")
+
+    def _number(self) -> int:
+        found = self._varint()
+        return (found >> 1) ^ -(found & 1)
+
+
+BATCH = 1 << 16
+"""Rows that are read at once."""
+
+
+def arrow() -> Any:
+    """Return pyarrow with its part for Parquet, or say what to install."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ResourceError(
+            "Parquet files need pyarrow: pip install 'nnkgraph[arrow]'"
+        ) from error
+    return pa
+
+
+class Table:
+    """A Parquet file that was opened; its values are read when they are asked for."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        pa = arrow()
+        self.name, self._stream = name, stream
+        file = pa.parquet.ParquetFile(stream)
+        self.schema = file.schema_arrow
+        self.columns: list[str] = list(self.schema.names)
+        twice = {one for one in self.columns if self.columns.count(one) > 1}
+        if twice:
+            first = show(min(twice))
+            raise InputError(f"{name}: two columns are called {first!r}")
+        self.rows = int(file.metadata.num_rows)
+
+    def kind(self, column: str) -> str:
+        """Return what a column holds: number, text, list or something else."""
+        types = arrow().types
+        kind = self.schema.field(column).type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if types.is_list(kind) or types.is_large_list(kind):
+            return "list" if _is_number(kind.value_type) else "other"
+        if types.is_fixed_size_list(kind):
+            return "list" if _is_number(kind.value_type) else "other"
+        if types.is_string(kind) or types.is_large_string(kind):
+            return "text"
+        return "number" if _is_number(kind) else "other"
+
+    def type_of(self, column: str) -> str:
+        """Return the type of a column, for messages."""
+        return show(str(self.schema.field(column).type))
+
+    def batches(self, columns: list[str]) -> Iterator[tuple[int, list[Any]]]:
+        """Yield the number of a first row, and the values of some columns from it on.
+
+        Text comes as codes and what they stand for, so that what repeats is small.
+        """
+        pa = arrow()
+        text = [one for one in columns if self.kind(one) == "text"]
+        self._check_size(columns)
+        self._stream.seek(0)
+        file = pa.parquet.ParquetFile(self._stream, read_dictionary=text)
+        start = 0
+        for batch in file.iter_batches(BATCH, columns=columns):
+            if start + len(batch) > self.rows:
+                break
+            yield start, [batch.column(one) for one in columns]
+            start += len(batch)
+        if columns and start != self.rows:
+            raise InputError(
+                f"{self.name}: {self.rows:,} rows are announced, but {start:,} came"
+            )
+
+    def texts(self, column: str, *, missing: str | None = None) -> list[str]:
+        """Read a column of names: text, or whole numbers."""
+        found: list[str] = []
+        for start, (values,) in self.batches([column]):
+            if values.null_count and missing is None:
+                raise self.null(start, values, column)
+            found.extend(as_texts(values, missing or ""))
+        return found
+
+    def null(self, start: int, values: Any, column: str) -> InputError:
+        """Return the error for a value that is not there."""
+        row = start + int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        return InputError(
+            f"{self.name}: row {row} (counted from 0), column {show(column)!r} is "
+            "null: remove or fill such rows"
+        )
+
+    def index_column(self) -> str | None:
+        """Return the column that pandas says is the index of its rows."""
+        try:
+            text = (self.schema.metadata or {}).get(b"pandas", b"{}")
+            found = json.loads(text)["index_columns"]
+            (column,) = (one for one in found if isinstance(one, str))
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return None
+        return column if column in self.columns else None
+
+    def _check_size(self, columns: list[str]) -> None:
+        """Refuse more values than memory holds: lists can be of any length."""
+        values = self.rows
+        if any(self.kind(one) == "list" for one in columns):
+            known = count_values(self._stream)
+            values = max(values, sum(known.get(one, 0) for one in columns))
+        check_fits(8 * values, self.name, "the table")
+
+
+@contextlib.contextmanager
+def open_table(source: Source) -> Iterator[Table]:
+    """Open a Parquet file; damage found anywhere in the block is an `InputError`."""
+    pa = arrow()
+    expect(source, "parquet")
+    try:
+        with source.open() as stream:
+            yield Table(stream, source.name)
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as error:
+        first = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{source.name}: damaged Parquet file: {show(first)}"
+        ) from error
+
+
+def numbers(values: Any) -> NDArray[Any]:
+    """Return a column of numbers; what is not there is NaN."""
+    types = arrow().types
+    if types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    if found.dtype == object:  # truth values of which some are not there
+        found = np.array([np.nan if one is None else float(one) for one in found])
+    return found
+
+
+def as_texts(values: Any, missing: str) -> list[str]:
+    """Return a column of text or of whole numbers as text."""
+    types = arrow().types
+    if not types.is_dictionary(values.type):
+        return [missing if one is None else str(one) for one in values.to_pylist()]
+    known = [missing if one is None else str(one) for one in values.dictionary.tolist()]
+    codes = values.indices.to_pylist()
+    return [missing if one is None else known[one] for one in codes]
+
+
+def _is_number(kind: Any) -> bool:
+    types = arrow().types
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    )
+
+
+def read_numbers(table: Table, columns: list[str], *, gaps: bool) -> NDArray[Any]:
+    """Read columns of numbers, side by side."""
+    kinds = [table.schema.field(one).type.to_pandas_dtype() for one in columns]
+    dtype = np.result_type(*kinds) if kinds else np.dtype(np.float64)
+    if gaps and dtype.kind != "f":
+        dtype = np.dtype(np.float64)
+    shape = table.rows, len(columns)
+    check_fits(shape[0] * shape[1] * dtype.itemsize, table.name, f"a table {shape}")
+    found = np.empty(shape, dtype)
+    for start, batch in table.batches(columns):
+        for at, (column, values) in enumerate(zip(columns, batch, strict=True)):
+            if values.null_count and not gaps:
+                raise table.null(start, values, column)
+            part = numbers(values)
+            if not gaps:
+                _check_finite(table, start, part, column)
+            found[start : start + len(part), at] = part
+    return found
+
+
+def _check_finite(table: Table, start: int, values: NDArray[Any], column: str) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(bad.argmax())
+        what = "NaN" if np.isnan(values[row]) else "infinity"
+        raise InputError(
+            f"{table.name}: row {start + row} (counted from 0), column "
+            f"{show(column)!r} is {what}: remove or fill such rows"
+        )
+
+
+def read_lists(table: Table, column: str, *, gaps: bool) -> NDArray[Any]:
+    """Read a column of lists that are all of a length, as embeddings are stored."""
+    parts: list[NDArray[Any]] = []
+    width = -1
+    for start, (values,) in table.batches([column]):
+        if values.null_count:
+            raise table.null(start, values, column)
+        lengths = numbers(values.value_lengths())
+        width = int(lengths[0]) if width < 0 and len(lengths) else width
+        if (lengths != width).any():
+            row = int((lengths != width).argmax())
+            raise InputError(
+                f"{table.name}: row {start + row} (counted from 0) has a list of "
+                f"{int(lengths[row])} numbers where {width} are expected"
+            )
+        flat = values.flatten()
+        if flat.null_count and not gaps:
+            row = start + int(numbers(flat.is_null()).argmax()) // width
+            raise InputError(
+                f"{table.name}: the list of row {row} (counted from 0) has a null"
+            )
+        parts.append(numbers(flat).reshape(len(lengths), width))
+    return np.concatenate(parts) if parts else np.empty((0, max(width, 0)))
+
+
+def read_matrix(table: Table, item: str | None, options: TextOptions) -> Features:
+    """Read the columns of numbers, or the column that is named."""
+    roles = _roles(table, options)
+    features, named = roles.features(len(table.columns)), roles.ids is not None
+    columns = [table.columns[at] for at in features]
+    if item is not None:
+        columns = [_named(table, item)]
+    kinds = {one: table.kind(one) for one in columns}
+    if item is not None and kinds[columns[0]] == "list":
+        values = read_lists(table, columns[0], gaps=options.gaps)
+    else:
+        _refuse_others(table, kinds, named=named)
+        values = read_numbers(table, columns, gaps=options.gaps)
+    hint = key_hint(table.columns, features, named=named) if item is None else ""
+    if hint:
+        options.note(f"{table.name}: {hint}")
+    ids = _ids(table, roles)
+    check_own(ids or (), options, table.name)
+    found = Features.of(values, ids=ids, name=table.name, gaps=options.gaps)
+    whole = len(columns) == values.shape[1]
+    return replace(found, columns=tuple(columns) if whole else None)
+
+
+def read_values(
+    table: Table, item: str | None, options: TextOptions
+) -> tuple[NDArray[Any], list[str] | None]:
+    """Read one column of numbers or text, and the ids beside it."""
+    asked = None if item is None else table.columns.index(_named(table, item))
+    roles = _roles(table, options, asked)
+    if item is None:
+        usable = [one for one in table.columns if table.kind(one) in {"number", "text"}]
+        rest = [one for one in usable if table.columns.index(one) != roles.ids]
+        item = pick_column(
+            rest,
+            table.name,
+            "column",
+            lambda: likely_labels(rest, lambda one: table.texts(one, missing="")),
+        )
+        if len(usable) > 1:
+            options.note(f"{table.name}: labels are in {show(item)!r}")
+    column = _named(table, item)
+    names = _ids(table, roles)
+    if names is None:
+        used, values = table.columns.index(column), _values(table, options)
+        say_unused(table.columns, used, values, options, table.name)
+    if table.kind(column) == "text":
+        return as_array(table.texts(column, missing=""), table.name), names
+    if table.kind(column) != "number":
+        raise InputError(
+            f"{table.name}: column {show(column)!r} ({table.type_of(column)})"
+            " holds neither numbers nor text"
+        )
+    parts = [numbers(values) for _, (values,) in table.batches([column])]
+    return np.concatenate(parts) if parts else np.empty(0), names
+
+
+def read_graph(table: Table, extras: Extras) -> Graph:
+    """Read the columns source and target, and weight where there is one."""
+    facts = Facts()
+    about = (table.schema.metadata or {}).get(TITLE.encode(), b"")
+    for number, line in enumerate(about.decode("utf-8", "replace").split("\n"), 1):
+        facts.take(line, table.name, number)
+    columns = _edge_columns(table)
+    labels: dict[str, int] = {}
+    sources: list[NDArray[Any]] = []
+    targets: list[NDArray[Any]] = []
+    weights: list[NDArray[Any]] = []
+    for start, batch in table.batches(columns):
+        for values, column in zip(batch, columns, strict=True):
+            if values.null_count:
+                raise table.null(start, values, column)
+        for values, places in zip(batch, (sources, targets), strict=False):
+            texts = as_texts(values, "")
+            places.append(
+                np.array([labels.setdefault(t, len(labels)) for t in texts], np.int64)
+            )
+        found = numbers(batch[2]) if len(columns) > 2 else np.ones(len(batch[0]))
+        weights.append(found.astype(np.float64))
+    return named_graph(
+        list(labels),
+        np.concatenate([np.empty(0, np.int64), *sources]),
+        np.concatenate([np.empty(0, np.int64), *targets]),
+        np.concatenate([np.empty(0), *weights]),
+        facts=facts,
+        extras=extras,
+        name=table.name,
+        where=lambda edge: f"row {edge} (counted from 0)",
+    )
+
+
+def _edge_columns(table: Table) -> list[str]:
+    known = {one.lower(): one for one in table.columns}
+    pair = next((p for p in sorted(TITLES) if {*p} <= known.keys()), None)
+    if pair is None:
+        raise InputError(
+            f"{table.name}: an edge list has columns source and target; these are "
+            f"{some(table.columns)}; {MADE}"
+        )
+    columns = [known[one] for one in pair]
+    for one in columns:
+        kind = table.type_of(one)
+        if table.kind(one) != "text" and not kind.startswith(("int", "uint")):
+            raise InputError(
+                f"{table.name}: column {show(one)!r} ({kind}) holds neither names nor "
+                "numbers of nodes"
+            )
+    if "weight" in known:
+        if table.kind(known["weight"]) != "number":
+            raise InputError(f"{table.name}: the weights are no numbers")
+        columns.append(known["weight"])
+    return columns
+
+
+def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Roles:
+    """Return which columns are no features: as told, or as pandas has marked it."""
+    index = table.index_column()
+    marked = index is not None and index not in drop_words(options, table.columns)
+    if options.id_column is None and marked:
+        options.note(f"{table.name}: the index of pandas names the rows")
+        options = replace(options, id_column=index)
+
+    def can_name(at: int) -> bool:
+        return options.beside or table.kind(table.columns[at]) == "text"
+
+    names, values = table.columns, _values(table, options)
+    return find_roles(names, len(names), options, table.name, can_name, values, asked)
+
+
+def _values(table: Table, options: TextOptions) -> Callable[[int], Iterator[str]]:
+    """Return what reads a column of text; none is read where no ids are known."""
+
+    def values(at: int) -> Iterator[str]:
+        column = table.columns[at]
+        if options.known and table.kind(column) == "text":
+            for _, (batch,) in table.batches([column]):
+                yield from as_texts(batch, "")
+
+    return values
+
+
+def _ids(table: Table, roles: Roles) -> list[str] | None:
+    return None if roles.ids is None else table.texts(table.columns[roles.ids])
+
+
+def _named(table: Table, item: str) -> str:
+    if item in table.columns:
+        return item
+    if item.isdecimal() and int(item) < len(table.columns):
+        return table.columns[int(item)]
+    raise InputError(
+        f"{table.name}: there is no column {show(item)!r}; there are "
+        f"{some(table.columns)}"
+    )
+
+
+def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
+    odd = [one for one, kind in kinds.items() if kind != "number"]
+    if not odd:
+        return
+    lists = [one for one in odd if kinds[one] == "list"]
+    places = [table.columns.index(one) for one in odd]
+    if lists:
+        hint = f"name a column of lists as {item_of(table.name, lists[0])}"
+    elif kinds[odd[0]] == "text":
+        hint = leave_out(table.columns, places, named=named)
+    else:
+        advice = leave_out(table.columns, places[:1], named=True)
+        hint = f"convert it to numbers, or {advice}"
+    raise InputError(
+        f"{table.name}: column {show(odd[0])!r} ({table.type_of(odd[0])}) "
+        f"holds no numbers; {hint}"
+    )
+
 
 _GROUP = 1 << 20
 """Edges that are written at once."""

@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._adjacency import from_edges
-from nnkgraph.formats._arrays import REAL
-from nnkgraph.formats._extras import provenance_text
-from nnkgraph.formats._format import Extras, Format
-from nnkgraph.formats._notgraph import MADE
-from nnkgraph.formats._zip import open_archive, write_archive
+from nnkgraph.formats._base import Extras, Format
+from nnkgraph.formats._graphs import MADE, from_edges, provenance_text
 from nnkgraph.formats.npz import extra_members, finished
+from nnkgraph.runtime.archive import REAL, open_archive, write_archive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import Graph
-    from nnkgraph.formats._format import Note, Target
-    from nnkgraph.formats._source import Source
-    from nnkgraph.formats._zip import Archive
+    from nnkgraph.formats._base import Note, Target
+    from nnkgraph.runtime.archive import Archive
+    from nnkgraph.runtime.files import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from nnkgraph.data.scaling import unit_rows
 from nnkgraph.kernels import Plain
-from nnkgraph.scaling import unit_rows
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.errors import ParameterError
-from nnkgraph.kernels import Plain
-from nnkgraph.problem import Local
+from nnkgraph.kernels import Local, Plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nnkgraph.data import FloatArray
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.problem import Problem
+    from nnkgraph.kernels import Kernel, Problem
 
 _PROBE = 8
 """Rows that the function is tried on before the work begins."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from nnkgraph.kernels._bandwidth import WithBandwidth
+from nnkgraph.kernels import WithBandwidth
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray

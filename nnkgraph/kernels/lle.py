@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from nnkgraph.kernels import Plain
-from nnkgraph.pairs import within_differences
-from nnkgraph.problem import Local, packed_diagonal
+from nnkgraph.data.pairs import within_differences
+from nnkgraph.kernels import Local, Plain, packed_diagonal
 
 if TYPE_CHECKING:
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.problem import Problem
+    from nnkgraph.kernels import Kernel, Problem
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,76 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nnkgraph.errors import ParameterError
+from nnkgraph.data import SparseGram
+from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.kernels import Plain
-from nnkgraph.kernels._gram import check_gram
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray
     from nnkgraph.kernels import Kernel
+
+
+_BLOCK = 512
+_TOLERANCE = 1e-6
+"""How far two sides may differ, relative to the largest similarity."""
+
+
+def check_gram(x: Any, name: str) -> None:
+    """Refuse a matrix that is not square, not symmetric or not positive.
+
+    Raises
+    ------
+    InputError
+        With the first place that is wrong.
+    """
+    n, m = x.shape
+    if n != m:
+        raise InputError(
+            f"{name}: a matrix of similarities has as many columns as rows; this one "
+            f"is {n} x {m}"
+        )
+    own = x.diagonal() if isinstance(x, SparseGram) else np.diagonal(x)
+    if not (own >= 0).all():
+        row = int(np.flatnonzero(~(own >= 0))[0])
+        raise InputError(
+            f"{name}: the similarity of row {row} with itself is {own[row]:g}; it "
+            "cannot be negative"
+        )
+    sparse = isinstance(x, SparseGram)
+    wrong = _asymmetric_sparse(x) if sparse else _asymmetric(x)
+    if wrong is not None:
+        i, j, there, back = wrong
+        raise InputError(
+            f"{name}: similarities are not symmetric: row {i}, column {j} is "
+            f"{there:g}, but row {j}, column {i} is {back:g}"
+        )
+
+
+def _asymmetric(x: Any) -> tuple[int, int, float, float] | None:
+    """Return the first place where the two sides differ; look at blocks of rows."""
+    n = len(x)
+    largest = max(
+        float(np.abs(x[at : at + _BLOCK]).max()) for at in range(0, n, _BLOCK)
+    )
+    for at in range(0, n, _BLOCK):
+        rows = slice(at, min(at + _BLOCK, n))
+        there, back = x[rows, at:], x[at:, rows].T
+        different = np.abs(there - back) > _TOLERANCE * largest
+        if different.any():
+            i, j = (int(place) for place in np.argwhere(different)[0])
+            return at + i, at + j, float(there[i, j]), float(back[i, j])
+    return None
+
+
+def _asymmetric_sparse(x: SparseGram) -> tuple[int, int, float, float] | None:
+    matrix = x.matrix()
+    difference = abs(matrix - matrix.T).tocoo()
+    largest = np.abs(x.data).max(initial=0.0)
+    places = np.flatnonzero(difference.data > _TOLERANCE * largest)
+    if not len(places):
+        return None
+    i, j = int(difference.row[places[0]]), int(difference.col[places[0]])
+    return i, j, float(matrix[i, j]), float(matrix[j, i])
 
 
 @dataclass(frozen=True)

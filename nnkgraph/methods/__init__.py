@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
-from nnkgraph.pairs import DISTANCES
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, Neighborhoods
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.problem import Problem
+    from nnkgraph.kernels import Kernel, Problem
     from nnkgraph.search import Wanted
 
 

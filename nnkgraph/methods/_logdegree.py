@@ -8,20 +8,365 @@ function with one number per node: Newton's method finds them in a few steps.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.methods._forest import newton_step
-from nnkgraph.methods._prices import Springs
+from nnkgraph.runtime.jit import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nnkgraph.data import FloatArray
-    from nnkgraph.methods._edges import Edges
-    from nnkgraph.methods._prices import Point
+    from nnkgraph.data import FloatArray, IndexArray
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Pairs of nodes; every node has at least one."""
+
+    n: int
+    """Number of nodes."""
+
+    one: IndexArray
+    """(e,) the lower end of each edge."""
+
+    two: IndexArray
+    """(e,) the upper end."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The edges of all candidates, and where each of them came from."""
+
+    edges: Edges
+    """Between the nodes that have an edge at all, in their order."""
+
+    length: FloatArray
+    """(e,) their distances."""
+
+    row: IndexArray
+    """(p,) rows of the candidates that are there."""
+
+    column: IndexArray
+    """(p,) columns of the candidates that are there."""
+
+    place: IndexArray
+    """(p,) numbers of their edges."""
+
+    @property
+    def unit(self) -> int:
+        """The power of two that a typical length is near."""
+        there = self.length[self.length > 0]
+        return math.frexp(float(np.median(there)))[1] if len(there) else 0
+
+    def spread(self, weights: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+        """Return the weights of edges at the places of the candidates."""
+        out = np.zeros(shape)
+        out[self.row, self.column] = weights[self.place]
+        return out
+
+
+def allowed_edges(index: IndexArray, distance: FloatArray) -> Allowed:
+    """Join the directions of all candidates.
+
+    Parameters
+    ----------
+    index : (n, m) array of int
+        Candidates, -1 where there is none.
+    distance : (n, m) array
+        Their distances.
+    """
+    n = len(index)
+    row, column = np.nonzero(index >= 0)
+    other = index[row, column].astype(np.int64)
+    pairs, place = np.unique(
+        np.minimum(row, other) * n + np.maximum(row, other), return_inverse=True
+    )
+    # The two directions may differ in their last digit, but an edge has one length.
+    length = np.full(len(pairs), np.inf)
+    np.minimum.at(length, place, distance[row, column])
+    ends = np.stack([pairs // max(n, 1), pairs % max(n, 1)])
+    used = np.zeros(n, np.bool_)
+    used[ends] = True
+    small = np.int32 if n < 2**31 else np.int64
+    one, two = (np.cumsum(used) - 1)[ends].astype(small)
+    return Allowed(Edges(int(used.sum()), one, two), length, row, column, place)
+
+
+def squared(distance: FloatArray, unit: int) -> FloatArray:
+    """Return squared distances in units of 2^unit, which costs no digits.
+
+    Tiny and huge features look alike then. What leaves the range is infinitely far.
+    """
+    with np.errstate(over="ignore"):
+        squares: FloatArray = np.ldexp(distance, -unit) ** 2
+    return squares
+
+
+def _exact_sum(a: Any, b: Any) -> Any:
+    """Return the rounded sum and what rounding has lost."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+_exact_sum_of_two = compiled(_exact_sum)
+
+
+@compiled
+def _weigh(
+    one: Any, two: Any, z: Any, stiffness: Any, prices: Any, weights: Any, degree: Any
+) -> None:
+    degree[:] = 0.0
+    for e in range(one.shape[0]):
+        i, j = one[e], two[e]
+        total, lost = _exact_sum_of_two(prices[0, i], prices[0, j])
+        rest, lost_too = _exact_sum_of_two(total, -2.0 * z[e])
+        rest += lost + lost_too + (prices[1, i] + prices[1, j])
+        weights[e] = stiffness[e] * rest if rest > 0.0 else 0.0
+        degree[i] += weights[e]
+        degree[j] += weights[e]
+
+
+@dataclass(frozen=True)
+class Springs:
+    """Edges whose weight grows with what their ends pay above their cost."""
+
+    edges: Edges
+    """Where they are."""
+
+    z: FloatArray
+    """(e,) half of what they cost."""
+
+    stiffness: FloatArray
+    """(e,) weight for every unit above the cost."""
+
+    def at(self, prices: FloatArray) -> Point:
+        """Return the weights for (2, n) prices: main parts and remainders."""
+        weights, degree = np.empty(len(self.z)), np.empty(self.edges.n)
+        _weigh(
+            self.edges.one,
+            self.edges.two,
+            self.z,
+            self.stiffness,
+            prices,
+            weights,
+            degree,
+        )
+        return Point(self, prices, weights, degree)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Prices, and the function of them that is to be minimized."""
+
+    springs: Springs
+    prices: FloatArray
+    weights: FloatArray
+    degree: FloatArray
+
+    @property
+    def gap(self) -> FloatArray:
+        """(n,) price * degree - 1, which is zero in the end."""
+        gap: FloatArray = self.prices[0] * self.degree - 1.0
+        return gap
+
+    def slope(self, along: FloatArray) -> float:
+        """Return the derivative along a direction."""
+        return float((self.gap * (along / self.prices[0])).sum())
+
+    def value(self) -> tuple[float, float]:
+        """Return the function, and the size of what it is the difference of."""
+        squares = float((self.weights**2 / (2.0 * self.springs.stiffness)).sum())
+        logs = np.log(self.prices[0])
+        return squares - float(logs.sum()), squares + float(np.abs(logs).sum())
+
+    def moved(self, by: FloatArray) -> Point:
+        """Return the point where prices are higher by so much."""
+        prices = _exact_sum(self.prices[0], self.prices[1] + by)
+        return self.springs.at(np.stack(prices))
+
+
+_STIFF = 10.0
+"""Edges whose stiffness * price^2 is above this at some end are in the forest."""
+
+_FOREST_STEPS = 300
+"""Steps of conjugate gradients after which it ends anyway; ten are usual."""
+
+
+@compiled
+def _root(head: Any, i: int) -> int:
+    while head[i] != i:
+        head[i] = head[head[i]]
+        i = head[i]
+    return i
+
+
+@compiled
+def _grow(one: Any, two: Any, stiff: Any, chosen: Any, head: Any) -> None:
+    """Choose edges that close no circle, in the order they are given in."""
+    for e in stiff:
+        a, b = _root(head, one[e]), _root(head, two[e])
+        if a != b:
+            head[b] = a
+            chosen[e] = True
+
+
+@compiled
+def _peel(
+    one: Any, two: Any, chosen: Any, order: Any, parent: Any, count: Any, edge: Any
+) -> int:
+    """Take leaves off the forest: set their order, parents and edges to them."""
+    for e in range(one.shape[0]):
+        if chosen[e]:
+            for i in (one[e], two[e]):
+                count[i] += 1
+                edge[i] ^= e  # what is left when all other edges are gone
+    found = 0
+    for start in range(count.shape[0]):
+        i = start
+        while count[i] == 1:
+            j = one[edge[i]] + two[edge[i]] - i
+            order[found], parent[i] = i, j
+            found += 1
+            count[i] = 0
+            count[j] -= 1
+            edge[j] ^= edge[i]
+            if j > start:
+                break  # its own turn comes
+            i = j
+    return found
+
+
+@compiled
+def _solve_forest(forest: Any, pivot: Any, b: Any, x: Any, sums: Any) -> None:
+    """Solve the system of the forest; ``sums`` are x at a node and at its parent.
+
+    ``pivot`` is what holds a node and all below it: sums of positive numbers only.
+    """
+    order, parent, gain = forest
+    for i in range(b.shape[0]):
+        x[i] = b[i]
+    for i in order:
+        x[parent[i]] -= gain[i] / (gain[i] + pivot[i]) * x[i]
+    for i in range(b.shape[0]):
+        if parent[i] < 0:
+            x[i] /= pivot[i]
+    for place in range(order.shape[0] - 1, -1, -1):
+        i = order[place]
+        above, own, both = x[parent[i]], x[i], gain[i] + pivot[i]
+        x[i] = (own - gain[i] * above) / both
+        sums[i] = (own + pivot[i] * above) / both
+
+
+@compiled
+def _product(edges: Any, forest: Any, own: Any, x: Any, sums: Any, out: Any) -> None:
+    """Multiply x by the matrix, with its sums along the edges of the forest."""
+    for i in range(x.shape[0]):
+        out[i] = own[i] * x[i]
+    one, two, stiffness = edges
+    for e in range(one.shape[0]):
+        force = stiffness[e] * (x[one[e]] + x[two[e]])
+        out[one[e]] += force
+        out[two[e]] += force
+    order, parent, gain = forest
+    for i in order:
+        force = gain[i] * sums[i]
+        out[i] += force
+        out[parent[i]] += force
+
+
+@compiled
+def _pivots(edges: Any, forest: Any, own: Any) -> Any:
+    """Return the pivots of the forest; other edges count at their ends only."""
+    one, two, stiffness = edges
+    order, parent, gain = forest
+    pivot = own.copy()
+    for e in range(one.shape[0]):
+        pivot[one[e]] += stiffness[e]
+        pivot[two[e]] += stiffness[e]
+    for i in order:
+        pivot[parent[i]] += gain[i] * pivot[i] / (gain[i] + pivot[i])
+    return pivot
+
+
+@compiled
+def _inner(a: Any, b: Any) -> float:
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled
+def _conjugate(
+    edges: Any, forest: Any, own: Any, left: Any, accuracy: float, most: int
+) -> Any:
+    """Solve by conjugate gradients.
+
+    ``edges`` are the ends and stiffness of those outside the forest, ``forest`` the
+    order of its leaves, their parents and the stiffness of the edge to the parent.
+    """
+    n = own.shape[0]
+    pivot = _pivots(edges, forest, own)
+    x, along, sums, product = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    solved, solved_sums = np.zeros(n), np.zeros(n)
+    _solve_forest(forest, pivot, left, solved, solved_sums)
+    size, before = _inner(left, solved), np.inf
+    goal = accuracy**2 * size
+    for _ in range(most):
+        for i in range(n):
+            along[i] = solved[i] + size / before * along[i]
+            sums[i] = solved_sums[i] + size / before * sums[i]
+        _product(edges, forest, own, along, sums, product)
+        length = size / _inner(along, product)
+        for i in range(n):
+            x[i] += length * along[i]
+            left[i] -= length * product[i]
+        _solve_forest(forest, pivot, left, solved, solved_sums)
+        before, size = size, _inner(left, solved)
+        if not size > goal:
+            break
+    return x
+
+
+def newton_step(
+    one: Any, two: Any, stiffness: Any, price: Any, left: Any, accuracy: float
+) -> Any:
+    """Solve (diag(1 / price^2) + edges) x = left.
+
+    Parameters
+    ----------
+    one, two : (e,) arrays of int
+        Ends of the edges with a weight.
+    stiffness : (e,) array
+        What each of them adds to the matrix at all four places of its ends.
+    price, left : (n,) arrays
+        The prices, and the right-hand side, which is lost.
+    accuracy : float
+        How far the residual goes down, in the norm of the preconditioner.
+
+    Returns
+    -------
+    (n,) array
+    """
+    n = len(price)
+    a, b = price[one], price[two]
+    stiff = np.flatnonzero(stiffness * np.maximum(a, b) ** 2 > _STIFF)
+    first = np.argsort(-(stiffness * a * b)[stiff], kind="stable")
+    chosen = np.zeros(len(one), np.bool_)
+    _grow(one, two, stiff[first], chosen, np.arange(n))
+    order, parent = np.empty(n, np.int64), np.full(n, -1)
+    count, edge = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    order = order[: _peel(one, two, chosen, order, parent, count, edge)]
+    gain = np.zeros(n)
+    gain[order] = stiffness[edge[order]]
+    others = one[~chosen], two[~chosen], stiffness[~chosen]
+    own = 1.0 / price**2
+    return _conjugate(others, (order, parent, gain), own, left, accuracy, _FOREST_STEPS)
+
 
 _TOLERANCE, _ROUGH = 1e-11, 0.1
 """How far price * degree may be from 1 in the end, and on the way there."""

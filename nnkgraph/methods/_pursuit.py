@@ -1,7 +1,7 @@
 """Matching pursuits as they are written down, on packed triangles of similarities.
 
-They share nothing with :mod:`nnkgraph.qp`: that orthogonal pursuit and nnk agree is a
-test of both.
+They share nothing with :mod:`nnkgraph.methods.qp`: that orthogonal pursuit and nnk
+agree is a test of both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nnkgraph.compiled import compiled
+from nnkgraph.runtime.jit import compiled
 
 _WANTED = 1e-15
 """A residual above this share of the largest calls for its atom."""

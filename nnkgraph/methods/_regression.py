@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nnkgraph import qp
 from nnkgraph.data import Neighborhoods
+from nnkgraph.methods import qp
 
 if TYPE_CHECKING:
-    from nnkgraph.problem import Problem
+    from nnkgraph.kernels import Problem
 
 
 def regressed(problem: Problem, *, less: float = 0.0) -> Neighborhoods:

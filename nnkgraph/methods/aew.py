@@ -4,21 +4,322 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from nnkgraph.data import Neighborhoods
+from nnkgraph.data.similarity import exponentials
+from nnkgraph.data.sums import inner_product
 from nnkgraph.errors import ParameterError
 from nnkgraph.methods import Plain
-from nnkgraph.methods._adaptive import Reconstruction
-from nnkgraph.methods._descent import descend
+from nnkgraph.runtime.jit import compiled, frozen, inlined
 
 if TYPE_CHECKING:
-    from nnkgraph.kernels import Kernel
+    from collections.abc import Callable
+
+    from nnkgraph.data import FloatArray, IndexArray
+
+    Function = Callable[[FloatArray], tuple[float, FloatArray]]
+    """Returns a value that is not negative, and its gradient."""
+    from nnkgraph.kernels import Kernel, Problem
     from nnkgraph.methods import Method
-    from nnkgraph.methods._descent import Descent
-    from nnkgraph.problem import Problem
+
+
+_GROUP = 8
+"""Room behind the similarities of a node, to exponentiate whole groups of them."""
+
+
+def edges_of(index: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Return the union of all candidate pairs, in both directions.
+
+    Returns
+    -------
+    starts : (n + 1,) array of int64
+        Where the neighbors of each node begin.
+    others : (e,) array of int32 or int64
+        The neighbors, in ascending order for each node.
+    """
+    from scipy.sparse import csr_array
+
+    n, present = len(index), index >= 0
+    starts = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+    there = np.ones(starts[-1], np.bool_)
+    one_way = csr_array((there, index[present], starts), shape=(n, n))
+    one_way.sum_duplicates()
+    both = csr_array(one_way + one_way.T)
+    both.sort_indices()
+    return both.indptr.astype(np.int64), both.indices
+
+
+@inlined
+def _differences(x: Any, i: int, j: int, delta: Any, square: Any, t: int) -> None:
+    """Set row t to x[i] - x[j], and to the squares of that."""
+    for f in range(x.shape[1]):
+        difference = x[i, f] - x[j, f]
+        delta[t, f] = difference
+        square[t, f] = difference * difference
+
+
+@inlined
+def _add(values: Any, t: int, factor: float, out: Any) -> None:
+    """Add a multiple of row t."""
+    for f in range(values.shape[1]):
+        out[0, f] += factor * values[t, f]
+
+
+@compiled
+def _shares(share: Any, count: int, factor: float) -> None:
+    """Turn the squared lengths of a node's edges into shares that sum to 1.
+
+    Lengths are counted from the shortest one, so that they never vanish all.
+    """
+    least = share[0, 0]
+    for t in range(1, count):
+        least = min(least, share[0, t])
+    for t in range(count):
+        share[0, t] -= least
+    exponentials(share, 0, count, factor)
+    total = 0.0
+    for t in range(count):
+        total += share[0, t]
+    for t in range(count):
+        share[0, t] /= total
+
+
+@compiled
+def _rebuild(
+    x: Any, starts: Any, others: Any, widest: int, rate: Any, factor: float, slopes: Any
+) -> float:
+    """Return the objective; add to ``slopes`` what its gradient is made from."""
+    d = x.shape[1]
+    delta, square = np.zeros((widest, d)), np.zeros((widest, d))
+    share, residual = np.zeros((1, widest + _GROUP)), np.zeros((1, d))
+    objective = 0.0
+    for i in range(x.shape[0]):
+        first, count = starts[i], starts[i + 1] - starts[i]
+        if count == 0:
+            continue
+        for t in range(count):
+            _differences(x, i, others[first + t], delta, square, t)
+            share[0, t] = inner_product(square, t, rate, 0)
+        _shares(share, count, factor)
+        residual[:] = 0.0
+        for t in range(count):
+            _add(delta, t, share[0, t], residual)
+        own = inner_product(residual, 0, residual, 0)
+        objective += own
+        for t in range(count):
+            pull = own - inner_product(residual, 0, delta, t)
+            _add(square, t, share[0, t] * pull, slopes)
+    return objective
+
+
+@compiled
+def _weigh(x: Any, index: Any, rate: Any, factor: float, weights: Any) -> None:
+    delta, square = np.zeros((1, x.shape[1])), np.zeros((1, x.shape[1]))
+    m = index.shape[1]
+    for i in range(index.shape[0]):
+        for t in range(m):
+            if index[i, t] >= 0:
+                _differences(x, i, index[i, t], delta, square, 0)
+                weights[i, t] = inner_product(square, 0, rate, 0)
+        exponentials(weights, i, m, factor)
+        for t in range(m):
+            if index[i, t] < 0:
+                weights[i, t] = 0.0
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """The error of rebuilding every node from its neighbors, as the scales change.
+
+    With W_ij = exp(-sum_f scale_f^2 (x_if - x_jf)^2 / (2 sigma^2)) on fixed edges and
+    shares P_ij = W_ij / sum_j W_ij, it is the sum of |x_i - sum_j P_ij x_j|^2 over all
+    nodes that have edges.
+    """
+
+    x: FloatArray
+    """(n, d) float64, in units that keep squares within range."""
+
+    index: IndexArray
+    """(n, m) candidates, -1 where there is none."""
+
+    starts: IndexArray
+    others: IndexArray
+    factor: float
+    """-1 / (2 sigma^2), in these units."""
+
+    unit: float
+    """A power of two: what a difference of 1 in ``x`` is in the features' unit."""
+
+    @classmethod
+    def of(
+        cls, x: Any, index: IndexArray, distance: FloatArray, sigma: float
+    ) -> Reconstruction:
+        """Find the edges, and a unit in which none is longer than 1."""
+        longest = float(distance.max(initial=0.0, where=index >= 0))
+        unit = 2.0 ** math.frexp(longest)[1]
+        index = frozen(np.ascontiguousarray(index))
+        starts, others = edges_of(index)
+        rows = np.multiply(x, 1.0 / unit, dtype=np.float64, order="C")
+        # Beyond these all edges of a node weigh the same, or the shortest ones alone.
+        width = min(max(sigma / unit, 1e-70), 1e70)
+        return cls(rows, index, starts, others, -0.5 / width**2, unit)
+
+    def __call__(self, scales: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient, in this unit's square."""
+        slopes = np.zeros((1, len(scales)))
+        widest = max(1, int(np.diff(self.starts).max(initial=0)))
+        rate = np.square(scales)[np.newaxis]
+        objective = _rebuild(
+            self.x, self.starts, self.others, widest, rate, self.factor, slopes
+        )
+        return objective, -4.0 * self.factor * scales * slopes[0]
+
+    def weights(self, scales: FloatArray) -> FloatArray:
+        """Return (n, m) weights of the candidates, 0 where there is none.
+
+        Both directions of an edge have the same weight: squares do not know the sign.
+        """
+        weights = np.zeros(self.index.shape)
+        rate = np.square(scales)[np.newaxis]
+        _weigh(self.x, self.index, rate, self.factor, weights)
+        return weights
+
+
+_WINDOW = 5
+"""Steps that must bring little together: a single short one says nothing."""
+
+_MEMORY = 10
+"""Steps whose curvature is remembered."""
+
+_ENOUGH = 1e-3
+"""Share of the fall the gradient promises that makes a step good enough (Armijo)."""
+
+_ROUNDING = 1e-15
+"""A fall below this share of the value cannot be told from rounding."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a descent ended, and how it got there."""
+
+    point: FloatArray
+    trace: list[float]
+    """The value at the start and after every step."""
+
+    norms: list[float]
+    """The norm of the gradient at the start and after every step."""
+
+    converged: bool
+
+    @property
+    def fall(self) -> float:
+        """Share of its value that the function lost in the last steps."""
+        return _fall(self.trace)
+
+
+def descend(
+    function: Function,
+    point: FloatArray,
+    *,
+    iterations: int,
+    tolerance: float,
+    on_step: Callable[[int], object] = lambda _: None,
+) -> Descent:
+    """Follow quasi-Newton directions (L-BFGS) downhill; every step lowers the value.
+
+    It has converged when the last steps together lowered the value by less than the
+    tolerance, relative to the value, or when no step lowers it any more.
+    """
+    value, gradient = function(point)
+    trace, norms = [value], [_norm(gradient)]
+    memory: list[tuple[FloatArray, FloatArray]] = []
+    converged = False
+    while not converged and len(trace) <= iterations:
+        direction = _direction(gradient, memory, longest=max(1.0, _norm(point)))
+        step = _step(function, point, value, gradient, direction)
+        if step is None:
+            converged, memory = not memory, []
+            continue
+        move, value, after = step
+        point, change, gradient = point + move, after - gradient, after
+        # Changes so small that their squares vanish say nothing about the curvature.
+        known = _dot(change, change) > 0
+        if known and _dot(move, change) > 1e-10 * _norm(move) * _norm(change):
+            memory = [*memory, (move, change)][-_MEMORY:]
+        trace.append(value)
+        norms.append(_norm(gradient))
+        on_step(1)
+        converged = len(trace) > _WINDOW and _fall(trace) < tolerance
+    return Descent(point, trace, norms, converged)
+
+
+def _fall(trace: list[float]) -> float:
+    before = trace[max(0, len(trace) - 1 - _WINDOW)]
+    return (before - trace[-1]) / before if before > 0 else 0.0
+
+
+def _direction(
+    gradient: FloatArray,
+    memory: list[tuple[FloatArray, FloatArray]],
+    *,
+    longest: float,
+) -> FloatArray:
+    """Return minus the gradient times the inverse curvature that memory knows of.
+
+    Without memory it has length 1. It is never longer than it may be: far away the
+    curvature is another one.
+    """
+    norm = _norm(gradient)
+    if norm == 0 or not memory:
+        return -gradient / (norm or 1.0)
+    direction, shares = -gradient, []
+    for move, change in reversed(memory):
+        share = _dot(move, direction) / _dot(move, change)
+        direction = direction - share * change
+        shares.append(share)
+    move, change = memory[-1]
+    direction = direction * (_dot(move, change) / _dot(change, change))
+    for (move, change), share in zip(memory, reversed(shares), strict=True):
+        direction = direction + move * (
+            share - _dot(change, direction) / _dot(move, change)
+        )
+    return direction * min(1.0, longest / _norm(direction))
+
+
+def _step(
+    function: Function,
+    point: FloatArray,
+    value: float,
+    gradient: FloatArray,
+    direction: FloatArray,
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """Return the first good move along a direction, the value and gradient there.
+
+    None where the fall to be expected gets lost in rounding.
+    """
+    slope, length = _dot(gradient, direction), 1.0
+    while -slope * length > _ROUNDING * value:
+        move = length * direction
+        found, after = function(point + move)
+        if found < value and found <= value + _ENOUGH * length * slope:
+            return move, found, after
+        # the bottom of the parabola through what is known, within bounds
+        bottom = -0.5 * slope * length**2 / (found - value - slope * length)
+        length = min(max(bottom, 0.1 * length), 0.5 * length)
+    return None
+
+
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """Return the inner product, rounded once: the same on every machine."""
+    return math.fsum((a * b).tolist())
+
+
+def _norm(a: FloatArray) -> float:
+    largest = float(np.abs(a).max(initial=0.0))
+    return largest * math.sqrt(_dot(a / largest, a / largest)) if largest > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,183 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Neighborhoods
-from nnkgraph.errors import ParameterError
+from nnkgraph.data import Candidates, Neighborhoods
+from nnkgraph.data.pairs import BASES, any_value
+from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.methods import Plain, need_distances
-from nnkgraph.radius import within_radius
+from nnkgraph.runtime import blocks
+from nnkgraph.runtime.jit import borrowed, compiled, frozen
+from nnkgraph.search import distance_of, index_dtype, ranked
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.kernels import Kernel, Problem
     from nnkgraph.methods import Method
-    from nnkgraph.problem import Problem
+    from nnkgraph.runtime.executors import Shared
     from nnkgraph.search import Wanted
+
+
+_MOST_BYTES = 4 << 30
+"""What candidates and weights may take: a radius that joins everything is a mistake."""
+
+_BYTES = 24
+"""Bytes that a candidate takes on its way to an edge."""
+
+_TREE_COLUMNS = 8
+"""Up to so many columns a k-d tree counts faster than a look at all pairs."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    x: Shared
+    base: str
+    radius: float
+    width: int = 0
+
+
+def within_radius(wanted: Wanted, radius: float) -> Candidates:
+    """Return every row's neighbors up to a distance, nearest first.
+
+    Raises
+    ------
+    ResourceError
+        Where there are too many of them.
+    """
+    pool, n = wanted.pool, len(wanted.asking)
+    part = _Part(pool.share(wanted.x), wanted.base, radius)
+    tree = wanted.x.shape[1] <= _TREE_COLUMNS
+    count = pool.output((n,), np.int64)
+    _run(wanted, _counts_in_tree if tree else _counts, part, (count,))
+    width = int(count.open().max(initial=0))
+    needed = n * width * _BYTES
+    if needed > _MOST_BYTES:
+        row = wanted.asking[int(np.argmax(count.open()))]
+        raise ResourceError(
+            f"eps: radius {radius:g} gives row {row} {width} neighbors, and all rows "
+            f"{int(count.open().sum())}; {needed / 2**30:.0f} GB would be needed: use "
+            "a smaller radius"
+        )
+    part = _Part(part.x, wanted.base, radius, width)
+    index = pool.output((n, width), index_dtype(len(wanted.x)))
+    distance = pool.output((n, width), np.float64)
+    _run(wanted, _lists_of_tree if tree else _lists, part, (index, distance))
+    return Candidates(index.open(), distance.open(), backend="radius")
+
+
+def _run(wanted: Wanted, function: Any, part: _Part, outputs: Any) -> None:
+    n, first, block = len(wanted.asking), wanted.asking.start, wanted.block
+    blocks.run(wanted.pool, function, part, outputs, rows=n, first=first, block=block)
+
+
+@compiled
+def _is_within(value: float, radius: float, squared: bool) -> bool:
+    return np.sqrt(value) <= radius if squared else value <= radius
+
+
+@compiled
+def _count_pairs(
+    x: Any, start: int, base: int, radius: float, squared: bool, out: Any
+) -> None:
+    x = borrowed(x)
+    for first in range(0, x.shape[0], 256):
+        for q in range(out.shape[0]):
+            for j in range(first, min(first + 256, x.shape[0])):
+                value = any_value(x, start + q, x, j, base)
+                out[q] += _is_within(value, radius, squared) and j != start + q
+
+
+@compiled
+def _list_pairs(
+    x: Any, start: int, base: int, radius: float, squared: bool, out: Any
+) -> None:
+    x = borrowed(x)
+    for q in range(out.shape[0]):
+        place = 0
+        for j in range(x.shape[0]):
+            value = any_value(x, start + q, x, j, base)
+            if _is_within(value, radius, squared) and j != start + q:
+                out[q, place] = j
+                place += 1
+
+
+def _task(part: _Part, start: int) -> tuple[Any, ...]:
+    base = BASES.index(part.base)
+    return frozen(part.x.open()), start, base, part.radius, base == 0
+
+
+def _counts(part: _Part, start: int, stop: int) -> tuple[IndexArray]:
+    out = np.zeros(stop - start, np.int64)
+    _count_pairs(*_task(part, start), out)
+    return (out,)
+
+
+def _lists(part: _Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
+    x = part.x.open()
+    index = np.full((stop - start, part.width), -1, index_dtype(len(x)))
+    _list_pairs(*_task(part, start), index)
+    return _in_order(part, start, stop, index)
+
+
+def _in_order(
+    part: _Part, start: int, stop: int, index: IndexArray
+) -> tuple[IndexArray, FloatArray]:
+    """Rank by distances of our own, and drop what is beyond the radius by them."""
+    x = part.x.open()
+    index, score = ranked(x, x[start:stop], index, part.base)
+    distance = distance_of(score, part.base)
+    beyond = ~(distance <= part.radius)
+    index[beyond], distance[beyond] = -1, np.inf
+    return index, distance
+
+
+@lru_cache(maxsize=1)
+def _tree(shared: _Same) -> Any:
+    from scipy.spatial import cKDTree
+
+    return cKDTree(np.asarray(shared.rows.open(), np.float64))
+
+
+@dataclass(frozen=True)
+class _Same:
+    """Rows that are the same where their handle is: a tree is grown once."""
+
+    rows: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.rows.open() is other.rows.open()
+
+    def __hash__(self) -> int:
+        return id(self.rows.open())
+
+
+def _answers(part: _Part, start: int, stop: int, **how: Any) -> Any:
+    """Ask a tree of all rows, about a radius that rounding cannot make too small."""
+    p = 2.0 if part.base == "squared-distance" else 1.0
+    reach, x = part.radius * (1.0 + 1e-12), part.x.open()
+    return _tree(_Same(part.x)).query_ball_point(x[start:stop], reach, p=p, **how)
+
+
+def _counts_in_tree(part: _Part, start: int, stop: int) -> tuple[IndexArray]:
+    found = _answers(part, start, stop, return_length=True)
+    return (np.asarray(found) - 1,)  # without the row itself
+
+
+def _lists_of_tree(part: _Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
+    found = _answers(part, start, stop, return_sorted=True)
+    size = np.fromiter(map(len, found), np.int64, len(found))
+    near = np.concatenate(found) if len(found) else np.empty(0)
+    row = np.repeat(np.arange(len(found)), size)
+    other = near != row + start
+    row, near = row[other], near[other].astype(np.int64)
+    place = np.arange(len(row)) - np.searchsorted(row, row)
+    index = np.full((len(found), part.width), -1, index_dtype(len(part.x.open())))
+    index[row, place] = near
+    return _in_order(part, start, stop, index)
 
 
 @dataclass(frozen=True)

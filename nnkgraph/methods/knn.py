@@ -11,8 +11,8 @@ from nnkgraph.data import Neighborhoods
 from nnkgraph.methods import Plain
 
 if TYPE_CHECKING:
+    from nnkgraph.kernels import Problem
     from nnkgraph.methods import Method
-    from nnkgraph.problem import Problem
 
 
 @dataclass(frozen=True)

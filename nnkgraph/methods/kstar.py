@@ -14,9 +14,8 @@ from nnkgraph.methods import Plain, need_distances
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.kernels import Kernel, Problem
     from nnkgraph.methods import Method
-    from nnkgraph.problem import Problem
 
 
 @dataclass(frozen=True)

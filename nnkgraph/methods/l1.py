@@ -12,8 +12,8 @@ from nnkgraph.methods._regression import regressed
 
 if TYPE_CHECKING:
     from nnkgraph.data import Neighborhoods
+    from nnkgraph.kernels import Problem
     from nnkgraph.methods import Method
-    from nnkgraph.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from nnkgraph import qp
 from nnkgraph.data import Neighborhoods
+from nnkgraph.data.pairs import within_differences
 from nnkgraph.errors import ParameterError
-from nnkgraph.methods import Plain, need_features
-from nnkgraph.pairs import within_differences
-from nnkgraph.problem import packed_diagonal
+from nnkgraph.kernels import packed_diagonal
+from nnkgraph.methods import Plain, need_features, qp
 
 if TYPE_CHECKING:
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.kernels import Kernel, Problem
     from nnkgraph.methods import Method
-    from nnkgraph.problem import Problem
 
 
 @dataclass(frozen=True)

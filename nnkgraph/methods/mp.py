@@ -12,8 +12,8 @@ from nnkgraph.methods import Plain
 from nnkgraph.methods._pursuit import pursue
 
 if TYPE_CHECKING:
+    from nnkgraph.kernels import Problem
     from nnkgraph.methods import Method
-    from nnkgraph.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from nnkgraph import pairs
-from nnkgraph.bounded import new_array
-from nnkgraph.compiled import compiled
+from nnkgraph.data import pairs
 from nnkgraph.errors import ParameterError
+from nnkgraph.runtime.arrays import new_array
+from nnkgraph.runtime.jit import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nnkgraph.checkpoint import Checkpoint
     from nnkgraph.data import Candidates, FloatArray, IndexArray
-    from nnkgraph.executors import Pool
+    from nnkgraph.runtime.checkpoint import Checkpoint
+    from nnkgraph.runtime.executors import Pool
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Wanted:
     """What is searched: the k best candidates of every row, never itself.
 
     Best means the smallest distance or the largest product or similarity, summed in
-    float64 in the order of :mod:`nnkgraph.lanes`; ties go to the lower row number.
+    float64 in the order of :mod:`nnkgraph.data.sums`; ties go to the lower row number.
     """
 
     x: Any

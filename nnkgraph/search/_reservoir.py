@@ -1,9 +1,4 @@
-"""Reservoirs: the smallest of a stream of numbers, and which rows they belong to.
-
-A value enters if it is below the reservoir's limit; when the reservoir is full, a lower
-limit is found that still leaves enough values below it, and the rest are forgotten.
-Most values are turned away thirty-two at a time by one vector comparison.
-"""
+"""Compiled heart of the exact search: take blocks of products into reservoirs."""
 
 from __future__ import annotations
 
@@ -11,8 +6,63 @@ from typing import Any
 
 import numpy as np
 
-from nnkgraph.compiled import borrowed, compiled
-from nnkgraph.search._masks import WIDTH, below, lowest_bit
+from nnkgraph.runtime.jit import (
+    borrowed,
+    cgutils,
+    compiled,
+    inlined,
+    intrinsic,
+    ir,
+    types,
+)
+
+WIDTH = 32
+"""Values that are compared at once: as many as there are bits in a mask."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def below(typingctx: Any, row: Any, start: Any, add: Any, limit: Any) -> Any:
+    """Return a mask of ``row[j] + add < limit`` for 32 j from ``start`` on.
+
+    What is added and the limit are either one number or an array that is read at j.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        single = signature.args[0].dtype == types.float32
+        vector = ir.VectorType(ir.FloatType() if single else ir.DoubleType(), WIDTH)
+        lanes = ir.VectorType(ir.IntType(32), WIDTH)
+
+        def read(kind: Any, value: Any) -> Any:
+            if isinstance(kind, types.Array):
+                array = context.make_array(kind)(context, builder, value)
+                address = builder.gep(array.data, [args[1]])
+                loaded = builder.load(builder.bitcast(address, vector.as_pointer()))
+                loaded.align = 4 if single else 8
+                return loaded
+            one = builder.insert_element(
+                ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
+            )
+            return builder.shuffle_vector(one, one, ir.Constant(lanes, [0] * WIDTH))
+
+        kinds = signature.args
+        total = builder.fadd(read(kinds[0], args[0]), read(kinds[2], args[2]))
+        smaller = builder.fcmp_ordered("<", total, read(kinds[3], args[3]))
+        return builder.bitcast(smaller, ir.IntType(WIDTH))
+
+    return types.uint32(row, types.intp, add, limit), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def lowest_bit(typingctx: Any, mask: Any) -> Any:
+    """Return the place of the lowest bit that is set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32), ir.IntType(1)])
+        count = cgutils.get_or_insert_function(builder.module, kind, "llvm.cttz.i32")
+        place = builder.call(count, [args[0], ir.Constant(ir.IntType(1), 1)])
+        return builder.zext(place, ir.IntType(64))
+
+    return types.intp(types.uint32), codegen
 
 
 @compiled
@@ -166,3 +216,121 @@ def take(
             indices[size] = column + j
             size += 1
     return top, size
+
+
+@compiled
+def scan(
+    product: Any,
+    offset: Any,
+    column: int,
+    rows: Any,
+    value: Any,
+    index: Any,
+    filled: Any,
+    limit: Any,
+    keep: int,
+) -> None:
+    """Take products of queries into their reservoirs, passing over their own rows."""
+    product, offset = borrowed(product), borrowed(offset)
+    value, index = borrowed(value), borrowed(index)
+    count = product.shape[1]
+    for i in range(product.shape[0]):
+        row, values, indices = product[i], value[i], index[i]
+        top = limit[i]
+        own = rows[i] - column
+        if 0 <= own < count:
+            row[own] = np.inf
+        if top == np.inf and count > 2 * values.shape[0]:
+            top = first_limit(row, offset, values.shape[0], keep)
+        limit[i], filled[i] = take(
+            row, offset, column, values, indices, top, filled[i], keep
+        )
+
+
+@inlined
+def _offer(
+    bound: Any,
+    row: int,
+    value: Any,
+    index: Any,
+    filled: Any,
+    limit: Any,
+    j: int,
+    keep: int,
+) -> None:
+    """Take one value into the reservoir of row j, making room for it if need be."""
+    size = filled[j]
+    if size == value.shape[1]:
+        size, limit[j] = tighten(value[j], index[j], size, limit[j], keep)
+    if bound < limit[j]:
+        value[j, size] = bound
+        index[j, size] = row
+        size += 1
+    filled[j] = size
+
+
+@compiled
+def scan_both(
+    product: Any,
+    my_offset: Any,
+    your_offset: Any,
+    my_first: int,
+    your_first: int,
+    my_value: Any,
+    my_index: Any,
+    my_filled: Any,
+    my_limit: Any,
+    your_value: Any,
+    your_index: Any,
+    your_filled: Any,
+    your_limit: Any,
+    keep: int,
+) -> None:
+    """Take a block of products into the reservoirs of its rows and of its columns."""
+    product, your_offset = borrowed(product), borrowed(your_offset)
+    my_value, my_index = borrowed(my_value), borrowed(my_index)
+    your_value, your_index = borrowed(your_value), borrowed(your_index)
+    your_filled, your_limit = borrowed(your_filled), borrowed(your_limit)
+    count = product.shape[1]
+    whole = count - count % WIDTH
+    for i in range(product.shape[0]):
+        row, values, indices = product[i], my_value[i], my_index[i]
+        top, size = take(
+            row,
+            your_offset,
+            your_first,
+            values,
+            indices,
+            my_limit[i],
+            my_filled[i],
+            keep,
+        )
+        my_limit[i], my_filled[i] = top, size
+        mine = my_offset[i]
+        for start in range(0, whole, WIDTH):
+            mask = below(row, start, mine, your_limit)
+            while mask != 0:
+                j = start + lowest_bit(mask)
+                mask &= mask - np.uint32(1)
+                _offer(
+                    row[j] + mine,
+                    my_first + i,
+                    your_value,
+                    your_index,
+                    your_filled,
+                    your_limit,
+                    j,
+                    keep,
+                )
+        for j in range(whole, count):
+            if row[j] + mine < your_limit[j]:
+                _offer(
+                    row[j] + mine,
+                    my_first + i,
+                    your_value,
+                    your_index,
+                    your_filled,
+                    your_limit,
+                    j,
+                    keep,
+                )

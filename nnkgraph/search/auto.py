@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nnkgraph import registry
 from nnkgraph.data import SparseRows
-from nnkgraph.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.runtime import registry
 from nnkgraph.search import check_by_rows
 
 if TYPE_CHECKING:

@@ -8,20 +8,260 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nnkgraph import blocks
-from nnkgraph.data import Candidates, SparseGram, SparseRows
+from nnkgraph.data import Candidates, SparseGram, SparseRows, pairs
+from nnkgraph.data.pairs import BASES, DISTANCES, any_value
+from nnkgraph.data.sparse import share_rows
+from nnkgraph.data.sums import LANES, parts, sparse_value, squared_lengths
+from nnkgraph.runtime import blocks
+from nnkgraph.runtime.jit import borrowed, compiled, frozen
 from nnkgraph.search import distance_of, index_dtype
-from nnkgraph.search._bounds import Part, asked_by, prepare
-from nnkgraph.search._decide import decide, judge, search_rows
-from nnkgraph.search._direct import GRAIN, direct_part, select, select_block
-from nnkgraph.search._mutual import Reservoirs, empty_reservoirs, fill
-from nnkgraph.search._sparse import select_sparse, select_sparse_block, sparse_part
+from nnkgraph.search._products import (
+    Part,
+    Reservoirs,
+    asked_by,
+    decide,
+    empty_reservoirs,
+    fill,
+    judge,
+    prepare,
+    search_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.data.sparse import SharedGram, SharedRows
+    from nnkgraph.runtime.executors import Shared
     from nnkgraph.search import Search, Wanted
+
+
+GRAIN = 64
+"""Rows that a function is asked about at once: always the same ones, since the rounding
+of a matrix product depends on its shape."""
+
+_COLUMNS = 1024
+
+
+@dataclass(frozen=True)
+class DirectPart:
+    """What a block of queries needs; small, because it travels to the workers."""
+
+    x: Shared | SharedGram
+    base: str
+    k: int
+    similarity: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    points: Shared | None = None
+    """New points that ask; None where the rows do."""
+
+
+def direct_part(wanted: Wanted) -> DirectPart:
+    """Share the rows of a search."""
+    x: Any = share_rows(wanted.pool, wanted.x)
+    return DirectPart(x, wanted.base, wanted.k, wanted.similarity)
+
+
+@compiled
+def _insert(value: float, j: int, score: Any, index: Any, q: int) -> None:
+    """Put a candidate in its place in a sorted line; the last one falls out."""
+    t = score.shape[1] - 1
+    while t > 0 and score[q, t - 1] > value:
+        score[q, t], index[q, t] = score[q, t - 1], index[q, t - 1]
+        t -= 1
+    score[q, t], index[q, t] = value, j
+
+
+@compiled
+def _select_pairs(
+    x: Any, queries: Any, own: Any, base: int, sign: float, score: Any, index: Any
+) -> None:
+    x, queries = borrowed(x), borrowed(queries)
+    score, index = borrowed(score), borrowed(index)
+    last = score.shape[1] - 1
+    # Columns outside, a few at a time: they stay in the cache for all queries.
+    for first in range(0, x.shape[0], 256):
+        for q in range(queries.shape[0]):
+            for j in range(first, min(first + 256, x.shape[0])):
+                value = sign * any_value(queries, q, x, j, base)
+                if value < score[q, last] and j != own[q]:
+                    _insert(value, j, score, index, q)
+
+
+@compiled
+def _select_values(values: Any, first: int, own: Any, score: Any, index: Any) -> None:
+    last = score.shape[1] - 1
+    for q in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            if -values[q, j] < score[q, last] and first + j != own[q]:
+                _insert(-values[q, j], first + j, score, index, q)
+
+
+def select(
+    part: DirectPart, queries: Any, own: IndexArray
+) -> tuple[IndexArray, FloatArray]:
+    """Return the k best rows for some queries, and their scores: the lower the better.
+
+    Parameters
+    ----------
+    part : DirectPart
+        All rows.
+    queries : (b, d) array
+        Ignored where ``part`` is a sparse matrix, which knows its rows by number.
+    own : (b,) array of int
+        A row that each query must not find, -1 for none.
+    """
+    x = part.x.open()
+    b = len(own)
+    score = np.full((b, part.k), np.inf)
+    index = np.full((b, part.k), -1, index_dtype(len(x)))
+    if isinstance(x, SparseGram):
+        pairs.most_similar(x, own, index, score)
+    elif part.similarity is not None:
+        for first in range(0, len(x), _COLUMNS):
+            rows = np.asarray(x[first : first + _COLUMNS], np.float64)
+            values = part.similarity(np.asarray(queries, np.float64), rows)
+            _select_values(values, first, own, score, index)
+    else:
+        sign = 1.0 if part.base in DISTANCES else -1.0
+        task = frozen(x), frozen(queries), own, BASES.index(part.base), sign
+        _select_pairs(*task, score, index)
+    return index, score
+
+
+def select_block(
+    part: DirectPart, start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
+    """Return candidates of a block of rows; a function sees fixed parts of it."""
+    x = part.x.open()
+    if part.similarity is None:
+        return _select_rows(part, x, start, stop)
+    parts = [
+        _select_rows(part, x, at, min(at + GRAIN, stop))
+        for at in range(start, stop, GRAIN)
+    ]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _select_rows(
+    part: DirectPart, x: Any, start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
+    if part.points is not None:
+        return select(part, part.points.open()[start:stop], np.full(stop - start, -1))
+    queries = None if isinstance(x, SparseGram) else x[start:stop]
+    return select(part, queries, np.arange(start, stop))
+
+
+_ROUNDING = 8.0 * 2.0**-53
+"""Of a sum of one term; sums of m terms are off by at most m times as much."""
+
+
+@dataclass(frozen=True)
+class SparsePart:
+    """What a block of queries needs; small, because it travels to the workers."""
+
+    x: SharedRows
+    columns: SharedRows
+    """The rows again, column by column."""
+
+    lengths: Shared
+    """Squared, of all rows."""
+
+    base: str
+    k: int
+
+
+def sparse_part(wanted: Wanted) -> SparsePart:
+    """Share the rows of a search, also by their columns."""
+    pool, x = wanted.pool, wanted.x
+    shared: Any = share_rows(pool, x)
+    columns: Any = share_rows(pool, x.transposed())
+    lengths = pool.share(squared_lengths(x))
+    return SparsePart(shared, columns, lengths, wanted.base, wanted.k)
+
+
+@compiled
+def _insert_sparse(value: float, j: int, score: Any, index: Any) -> None:
+    """Put a candidate in its place in a sorted line; the last one falls out."""
+    t = len(score) - 1
+    while t > 0 and score[t - 1] > value:
+        score[t], index[t] = score[t - 1], index[t - 1]
+        t -= 1
+    score[t], index[t] = value, j
+
+
+@compiled
+def _products(x: Any, columns: Any, row: int, out: Any) -> None:
+    """Add up a row's products with all rows, in the order of its columns."""
+    out[:] = 0.0
+    for s in range(x[0][row], x[0][row + 1]):
+        value, column = x[2][s], x[1][s]
+        for t in range(columns[0][column], columns[0][column + 1]):
+            out[columns[1][t]] += value * columns[2][t]
+
+
+@compiled
+def _select(
+    x: Any,
+    columns: Any,
+    lengths: Any,
+    rows: Any,
+    product: bool,
+    slack: float,
+    score: Any,
+    index: Any,
+) -> None:
+    n, k = len(lengths), score.shape[1]
+    rough, lanes = np.empty(n), np.zeros(LANES)
+    upper, place = np.empty(k), np.empty(k, np.int64)
+    for q in range(len(rows)):
+        row = rows[q]
+        _products(x, columns, row, rough)
+        upper[:] = np.inf
+        for j in range(n):
+            both = lengths[row] + lengths[j]
+            rough[j] = -rough[j] if product else both - 2.0 * rough[j]
+            most = rough[j] + slack * both + 1e-300
+            if most < upper[k - 1] and j != row:
+                _insert_sparse(most, j, upper, place)
+        # Rows are looked at in order: ties go to the lower row number.
+        for j in range(n):
+            least = rough[j] - slack * (lengths[row] + lengths[j]) - 1e-300
+            if least <= upper[k - 1] and j != row:
+                value = sparse_value(x, row, x, j, product, lanes)
+                value = -value if product else value
+                if value < score[q, k - 1]:
+                    _insert_sparse(value, j, score[q], index[q])
+
+
+def select_sparse(part: SparsePart, rows: IndexArray) -> tuple[IndexArray, FloatArray]:
+    """Return the k best rows for some of them, and their scores: the lower the better.
+
+    Scores are squared distances or negative inner products.
+    """
+    x, columns, lengths = part.x.open(), part.columns.open(), part.lengths.open()
+    score = np.full((len(rows), part.k), np.inf)
+    index = np.full((len(rows), part.k), -1, index_dtype(len(x)))
+    longest = int(np.diff(x.indptr).max(initial=0))
+    product = part.base == "inner-product"
+    _select(
+        parts(x),
+        parts(columns),
+        frozen(lengths),
+        frozen(np.ascontiguousarray(rows)),
+        product,
+        _ROUNDING * (2 * longest + 16),
+        score,
+        index,
+    )
+    return index, score
+
+
+def select_sparse_block(
+    part: SparsePart, start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
+    """Return candidates of a block of rows."""
+    return select_sparse(part, np.arange(start, stop))
+
 
 _PRODUCTS = 0.9
 """The share of the time that products take, of what is reported as progress."""

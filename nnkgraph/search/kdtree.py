@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from nnkgraph.bounded import new_array
 from nnkgraph.data import Candidates
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
-from nnkgraph.pairs import DISTANCES
+from nnkgraph.runtime.arrays import new_array
 from nnkgraph.search import distance_of, index_dtype, ranked
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph import formats
-from nnkgraph.blockwise import converted, row_slices, taken_rows
-from nnkgraph.bounded import new_array
 from nnkgraph.data import Candidates, SparseGram
+from nnkgraph.data.pairs import cross_values
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.pairs import cross_values
+from nnkgraph.runtime.arrays import converted, new_array, row_slices, taken_rows
 from nnkgraph.search import distance_of, index_dtype, ranked_blocks
 from nnkgraph.search.exact import estimated_recall
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nnkgraph import registry
 from nnkgraph.errors import ParameterError
-from nnkgraph.resources import granted_cpus
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.limits import granted_cpus
 from nnkgraph.search import index_dtype, ranked_blocks
-from nnkgraph.search._descent import Frame, check_base, descended, mended
-from nnkgraph.search._warm_start import warm_start
+from nnkgraph.search._descent import Frame, check_base, descended, mended, warm_start
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, IndexArray

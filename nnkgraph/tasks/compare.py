@@ -1,4 +1,4 @@
-"""Methods side by side on the same candidates, kernel and bandwidth."""
+"""The paper's sparsity figure: edges per node over k."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph import neighborhoods, report
-from nnkgraph.data import Candidates, Features, Graph
-from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.executors import open_pool
-from nnkgraph.find import wanted_of
-from nnkgraph.prepare import (
+from nnkgraph.build import report, solve
+from nnkgraph.build.run import (
     DEFAULT_K,
     estimated_seconds,
     make_plan,
     prepared_rows,
+    wanted_of,
     warm_up,
 )
-from nnkgraph.stages import Stages
-from nnkgraph.symmetrize import symmetrize
+from nnkgraph.build.symmetrize import symmetrize
+from nnkgraph.data import Candidates, Features, Graph
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.runtime.executors import open_pool
+from nnkgraph.runtime.progress import Stages
+from nnkgraph.tasks.plot import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.duplicates import Rows
-    from nnkgraph.executors import Pool
+    from nnkgraph.build.run import Plan
+    from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
-    from nnkgraph.prepare import Plan
+    from nnkgraph.runtime.executors import Pool
     from nnkgraph.search import Wanted
+
 
 METHODS = ("knn", "nnk", "omp", "mp")
 """What is compared where nobody says otherwise: the paper's sparsity figure."""
@@ -178,9 +180,7 @@ def _lines(
     method = plan.method
     candidates = _cut(found, method.width(k))
     candidates = method.gather(replace(wanted, k=k), candidates, fitted)
-    solved = neighborhoods.solve(
-        pool, rows.x, candidates, kernel=fitted, method=method, k=k
-    )
+    solved = solve.solve(pool, rows.x, candidates, kernel=fitted, method=method, k=k)
     seconds = time.perf_counter() - start
     errors = report.error_facts(solved.errors)
     lines = []
@@ -206,3 +206,42 @@ def _lines(
             }
         )
     return lines
+
+
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Told apart by color-blind readers too."""
+
+_MARKERS = "osD^vPX*"
+
+
+def draw_curves(lines: list[dict[str, Any]], title: str) -> Any:
+    """Draw edges per node over k, one curve for every method and rule.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = new_figure(6.4, 4.4)
+    axes: Any = figure.add_subplot()
+    names = list(dict.fromkeys((line["method"], line["rule"]) for line in lines))
+    for place, (method, rule) in enumerate(names):
+        own = [x for x in lines if (x["method"], x["rule"]) == (method, rule)]
+        several = sum(name == method for name, _ in names) > 1
+        axes.plot(
+            [line["k"] for line in own],
+            [line["edges_per_node"] for line in own],
+            color=_COLORS[place % len(_COLORS)],
+            marker=_MARKERS[place % len(_MARKERS)],
+            linewidth=1.6,
+            # Equal curves, as of nnk and omp, lie on each other: large marks below.
+            markersize=max(3.5, 8 - 1.1 * place),
+            linestyle=("-", "--", "-.", ":")[place % 4],
+            label=f"{method} ({rule})" if several else method,
+        )
+    axes.set_xlabel("k")
+    axes.set_ylabel("edges per node")
+    axes.set_ylim(bottom=0)
+    axes.set_title(title, fontsize=11)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    return figure

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nnkgraph.stages import Stages
+from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.laplacian import block, pieces
 
 if TYPE_CHECKING:

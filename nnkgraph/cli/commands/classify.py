@@ -6,12 +6,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import lists, numbers, options, say, table_options, types
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.confusion import confusion_table
+from nnkgraph.cli.talk import WIDTH
+from nnkgraph.cli.types import aligned
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nnkgraph.tasks.classify import Classified
+
+
+_MISTAKES = 10
+"""Kinds of mistakes that are printed where there are too many classes for a matrix."""
+
+
+def confusion_table(
+    title: str, classes: Sequence[str], table: Sequence[Sequence[int]]
+) -> str:
+    """Return the matrix of true and predicted classes, or the commonest mistakes."""
+    named = list(zip(classes, table, strict=True))
+    rows = [
+        ["true \\ predicted", *classes],
+        *([name, *map(str, row)] for name, row in named),
+    ]
+    matrix = aligned(rows, left=1)
+    if len(matrix.partition("\n")[0]) <= WIDTH:
+        return f"{title}\n{matrix}"
+    mistakes = [
+        (count, name, other)
+        for name, row in named
+        for other, count in zip(classes, row, strict=True)
+        if name != other and count
+    ]
+    mistakes.sort(key=lambda one: -one[0])
+    most = [[name, other, str(count)] for count, name, other in mistakes[:_MISTAKES]]
+    said = f"{title}: {len(most)} of {len(mistakes)} kinds of mistakes, --json has all"
+    return f"{said}\n{aligned([['true', 'predicted', 'times'], *most], left=2)}"
 
 
 @click.command(cls=Command)
@@ -32,7 +63,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--test-size",
-    type=numbers.Number(0, 1, inside=True),
+    type=types.Number(0, 1, inside=True),
     metavar="SHARE",
     help="Test on this share of TRAIN, drawn from every class alike.",
 )
@@ -46,20 +77,20 @@ if TYPE_CHECKING:
     help="What weighs the neighbors; repeatable. " + options.choices("methods"),
 )
 @click.option(
-    "-k", "--k", type=lists.Numbers(), show_default="30", help="Candidates per point."
+    "-k", "--k", type=types.Numbers(), show_default="30", help="Candidates per point."
 )
 @click.option(
     "--sigma",
-    type=lists.Sigmas(),
+    type=types.Sigmas(),
     show_default="auto",
     help="Bandwidths of the kernel, in the unit of the scaled features, or rules.",
 )
 @click.option(
-    "--lc", type=lists.Positive(), show_default="1", help="Values of L/C for kstar."
+    "--lc", type=types.Positive(), show_default="1", help="Values of L/C for kstar."
 )
 @click.option(
     "--cv",
-    type=numbers.Whole(2),
+    type=types.Whole(2),
     metavar="FOLDS",
     show_default="5 where there is something to choose or no test part",
     help="Folds of the cross-validation.",
@@ -71,7 +102,7 @@ if TYPE_CHECKING:
 @options.executor_opt
 @click.option(
     "--seed",
-    type=numbers.Whole(0, 2**32 - 1),
+    type=types.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="Draws the test part and the folds.",
@@ -83,7 +114,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Predictions of the test rows, weights of the classes and J: .csv or .npz.",
 )
-@table_options.for_features
+@options.for_features
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options
@@ -122,9 +153,14 @@ def command(
         -k 10:50:10 --sigma 0.1,0.5,1,5,10 --lc 0.1,0.5,1,5,10 --json
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_features, read_labels, say_order
+    from nnkgraph.cli.files import (
+        Tables,
+        label_columns,
+        read_features,
+        read_labels,
+        say_order,
+    )
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.cli.tables import Tables, label_columns
     from nnkgraph.errors import ParameterError
     from nnkgraph.tasks.classify import classify
 
@@ -145,7 +181,7 @@ def command(
     tables = Tables(files, **table | {"drop": (*table["drop"], *inside)})
     x = read_features(train, format=format, **tables.features(train, format))
     if inside:
-        say.summary(f"{train}: left out, because labels are no features: {inside[0]}")
+        talk.summary(f"{train}: left out, because labels are no features: {inside[0]}")
     points = None
     if test:
         points = read_features(test, format=format, **tables.others(test, format))
@@ -158,20 +194,20 @@ def command(
     stages = Progress()
     found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
     if output is not None:
-        from nnkgraph.tasks.classify.table import as_csv, as_npz
+        from nnkgraph.tasks.tables import as_csv, as_npz
 
         is_table = output.lower().endswith(".csv")
         formats.write_file(output, as_csv(found) if is_table else as_npz(found))
     _say(train, found)
     if output is not None:
-        say.summary(f"{output}: {found.about['test_rows']} rows predicted")
+        talk.summary(f"{output}: {found.about['test_rows']} rows predicted")
     if json:
         from json import dumps
 
         facts = {**found.facts, "seconds": stages.seconds}
-        say.data(dumps(facts, indent=2, allow_nan=False))
+        talk.data(dumps(facts, indent=2, allow_nan=False))
     else:
-        say.data(_lines(found))
+        talk.data(_lines(found))
 
 
 def _split_item(spec: str) -> str:
@@ -186,14 +222,14 @@ def _split_item(spec: str) -> str:
 def _say(train: str, found: Classified) -> None:
     about = found.about
     tests = "" if about["test_rows"] is None else f", {about['test_rows']} test rows"
-    say.summary(
+    talk.summary(
         f"{train}: {about['rows']} training rows{tests}, {about['features']} features, "
         f"{len(found.classes)} classes, scale {about['scale']}"
     )
     for note in found.notes:
-        say.summary(note)
+        talk.summary(note)
     for warning in found.warnings:
-        say.warning(warning)
+        talk.warning(warning)
 
 
 def _lines(found: Classified) -> str:
@@ -212,7 +248,7 @@ def _lines(found: Classified) -> str:
                 _number(error, "{:.2%}"),
             ]
         )
-    text = lists.aligned(cells, left=1)
+    text = types.aligned(cells, left=1)
     table = found.best.get("confusion")
     if table is None:
         return text

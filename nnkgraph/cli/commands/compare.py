@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import lists, options, say, table_options, types
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
 _COLUMNS = (
@@ -37,7 +37,7 @@ _HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
 @click.option(
     "-k",
     "--k",
-    type=lists.Numbers(),
+    type=types.Numbers(),
     show_default="10:50:10",
     help="Candidates per node.",
 )
@@ -58,7 +58,7 @@ _HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@table_options.for_features
+@options.for_features
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options
@@ -83,9 +83,10 @@ def command(
       nnkgraph compare points.npy -k 10:50:5 -o sparsity.png -o sparsity.csv
       nnkgraph compare points.npy --method nnk --method l1:eta=0.1 --json
     """
-    from nnkgraph import formats, registry
+    from nnkgraph import formats
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.runtime import registry
     from nnkgraph.tasks.compare import compare
 
     for name in output:
@@ -110,23 +111,23 @@ def command(
     for name in output:
         _write(name, matrix.name, found.lines)
     for note in found.notes:
-        say.summary(note)
+        talk.summary(note)
     if found.sigma is not None:
-        say.summary(f"{features}: sigma {found.sigma:.6g}, search {found.search}")
+        talk.summary(f"{features}: sigma {found.sigma:.6g}, search {found.search}")
     for line in found.lines:
         if line["failure"]:
-            say.warning(f"{line['method']}, k {line['k']}: {line['failure']}")
+            talk.warning(f"{line['method']}, k {line['k']}: {line['failure']}")
     for name in output:
         is_table = name.lower().endswith(".csv")
         what = "in a table" if is_table else "drawn as edges per node over k"
-        say.summary(f"{name}: {len(found.lines)} graphs {what}")
+        talk.summary(f"{name}: {len(found.lines)} graphs {what}")
     if json:
         from json import dumps
 
         about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
-        say.data(dumps(about, indent=2, allow_nan=False))
+        talk.data(dumps(about, indent=2, allow_nan=False))
     else:
-        say.data(_table(found.lines))
+        talk.data(_table(found.lines))
 
 
 def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
@@ -142,7 +143,7 @@ def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
         table.writerows([line[column] for column, _ in _COLUMNS] for line in lines)
         formats.write_file(name, text.getvalue().encode())
         return
-    from nnkgraph.tasks.curves import draw_curves
+    from nnkgraph.tasks.compare import draw_curves
     from nnkgraph.tasks.plot import rendered
 
     formats.write_file(name, rendered(draw_curves(lines, title), name))
@@ -155,4 +156,4 @@ def _table(lines: list[dict[str, Any]]) -> str:
         ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
         for line in lines
     ]
-    return lists.aligned(cells, left=2)
+    return types.aligned(cells, left=2)

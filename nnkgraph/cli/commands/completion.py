@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 from nnkgraph.errors import OutputError
 
@@ -38,7 +38,7 @@ def command(shell: str | None, install: bool) -> None:
         )
     script = _script(shell)
     if not install:
-        say.data(script)
+        talk.data(script)
         if sys.stdout is not None and sys.stdout.isatty():
             _say_use(shell)
         return
@@ -53,8 +53,8 @@ def command(shell: str | None, install: bool) -> None:
         what = (error.strerror or str(error)).lower()
         raise OutputError(f"{error.filename}: cannot be written: {what}") from error
     for path in changed:
-        say.summary(f"{path}: {'a line was added' if path == startup else 'written'}")
-    say.summary(f"new {shell} shells complete nnkgraph's words")
+        talk.summary(f"{path}: {'a line was added' if path == startup else 'written'}")
+    talk.summary(f"new {shell} shells complete nnkgraph's words")
 
 
 def _script(shell: str) -> str:
@@ -73,8 +73,8 @@ def _say_use(shell: str) -> None:
     here = f'eval "$(nnkgraph completion {shell})"'
     if shell == "fish":
         here = "nnkgraph completion fish | source"
-    say.summary(f"this shell:  {here}")
-    say.summary(f"new shells:  nnkgraph completion {shell} --install")
+    talk.summary(f"this shell:  {here}")
+    talk.summary(f"new shells:  nnkgraph completion {shell} --install")
 
 
 def _places(shell: str) -> tuple[Path, Path | None]:

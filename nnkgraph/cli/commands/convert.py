@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, say, table_options
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 
@@ -21,7 +21,7 @@ from nnkgraph.cli.command import Command
     metavar="FILE[::ITEM]",
     help="Classes of the nodes, for .gexf and .graphml: a node attribute 'class'.",
 )
-@table_options.for_labels_only
+@options.for_labels_only
 @options.no_clobber_opt
 @options.talk_options
 def command(
@@ -46,8 +46,8 @@ def command(
       nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
     from nnkgraph import formats
+    from nnkgraph.cli.commands.build import say_beside
     from nnkgraph.cli.files import read_graph, read_labels, say_order
-    from nnkgraph.cli.summary import say_beside
 
     inputs = [graph, *([labels] if labels else [])]
     formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
@@ -61,5 +61,5 @@ def command(
         classes = read_labels(labels, **table, known=read.ids, minus_one=True)
         say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
-    say.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
+    talk.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
     say_beside(output)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import layout, options, say, table_options
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@table_options.for_features
+@options.for_features
 @options.json_opt
 @options.talk_options
 def command(
@@ -56,9 +56,9 @@ def command(
       nnkgraph doctor table.csv --id-column id -k 15
       nnkgraph doctor data.h5::features --kernel cosine --json
     """
-    from nnkgraph import registry
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
+    from nnkgraph.runtime import registry
     from nnkgraph.tasks.doctor import diagnose
 
     reading = {"format": format, **table}
@@ -67,14 +67,14 @@ def command(
     matrix = read_features(features, **reading, sparse=sparse)
     found = diagnose(matrix, stages=Progress(), **settings)
     for note in found.notes:
-        say.summary(note)
+        talk.summary(note)
     line = _line(features, {**settings, **reading}, found)
     if json:
         from json import dumps
 
-        say.data(dumps(_figures(found, line), indent=2, allow_nan=False))
+        talk.data(dumps(_figures(found, line), indent=2, allow_nan=False))
     else:
-        say.data(_text(features, found, line))
+        talk.data(_text(features, found, line))
 
 
 def _line(features: str, given: dict[str, Any], found: Diagnosis) -> str | None:
@@ -125,23 +125,23 @@ def _figures(found: Diagnosis, line: str | None) -> dict[str, Any]:
 
 def _text(features: str, found: Diagnosis, line: str | None) -> str:
     """Return the findings, section by section."""
-    lines = [say.printable(features)]
+    lines = [talk.printable(features)]
     section = ""
     for one in found.findings:
         if one.section != section:
             section = one.section
             lines += ["", section]
         start = "! " if one.advice else "  "
-        lines.append(layout.hanging(start, say.printable(one.text), indent=4))
+        lines.append(talk.hanging(start, talk.printable(one.text), indent=4))
         lines += _bars(one.bars)
     lines += ["", "suggested"]
     if found.suggestion is None or line is None:
         lines.append("! nothing: every graph tried has isolated nodes")
     else:
         facts = found.suggestion.facts
-        lines.append(layout.shell_line("  ", say.printable(line)))
+        lines.append(talk.shell_line("  ", talk.printable(line)))
         lines += [
-            layout.hanging("  ", f"because {reason}", indent=4)
+            talk.hanging("  ", f"because {reason}", indent=4)
             for reason in found.suggestion.reasons
         ]
         if found.figures["columns"].get("keys"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import numbers, options, say
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
 
@@ -23,7 +23,7 @@ from nnkgraph.cli.command import Command
 @click.option(
     "-p",
     "--dimensions",
-    type=numbers.Whole(1),
+    type=types.Whole(1),
     default=2,
     show_default=True,
     help="Coordinates per node.",
@@ -68,11 +68,11 @@ def command(
     from nnkgraph.cli.progress import Progress
     from nnkgraph.errors import ParameterError
     from nnkgraph.tasks.embed import embed
-    from nnkgraph.tasks.embed.files import SUFFIXES, content
+    from nnkgraph.tasks.tables import EMBEDDING_SUFFIXES, embedding_content
 
     if output == "-" and json:
         raise ParameterError("stdout takes -o - or --json, not both: name a file")
-    endings = () if output == "-" else SUFFIXES
+    endings = () if output == "-" else EMBEDDING_SUFFIXES
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=[graph])
     nodes = read_graph(graph, format=format)
     found = embed(
@@ -82,32 +82,32 @@ def command(
         name=graph,
         stages=Progress(),
     )
-    formats.write_file(output, content(output, nodes, found))
+    formats.write_file(output, embedding_content(output, nodes, found))
     _say(output, found.facts)
     if json:
         from json import dumps
 
-        say.data(dumps(found.facts, indent=2, allow_nan=False))
+        talk.data(dumps(found.facts, indent=2, allow_nan=False))
 
 
 def _say(output: str, facts: dict[str, Any]) -> None:
     values = ", ".join(f"{one:.4g}" for one in facts["eigenvalues"][:5])
     more = ", ..." if len(facts["eigenvalues"]) > 5 else ""
     whose = " of the largest component" if facts["embedded_components"] > 1 else ""
-    say.summary(
+    talk.summary(
         f"{output}: {facts['embedded_nodes']} nodes in {facts['dimensions']} "
         f"dimensions, eigenvalues{whose}: {values}{more}; residual "
         f"{facts['residual']:.1e}"
     )
     outside = facts["nodes"] - facts["embedded_nodes"]
     if outside:
-        say.warning(
+        talk.warning(
             f"{output}: {outside} of {facts['nodes']} nodes are outside the largest "
             f"component and have no coordinates; --component each embeds all "
             f"{facts['components']} components, or build with --connect mst"
         )
     if facts["embedded_components"] > 1:
-        say.warning(
+        talk.warning(
             f"{output}: {facts['embedded_components']} components have coordinates of "
             f"their own, not to be compared; {facts['padded_nodes']} nodes are in "
             "components too small for all of them, and have zeros"

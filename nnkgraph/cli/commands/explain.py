@@ -7,12 +7,100 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from nnkgraph.cli import options, say, table_options
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
-    from nnkgraph.cli.tables import Tables
+    from nnkgraph.cli.files import Tables
     from nnkgraph.data import Features, Graph
+
+
+_SHORT = 8
+"""Ids up to this length stand for their nodes; longer ones come last in a line."""
+
+
+_ROUNDING = 1e-12
+"""Residuals below this are what arithmetic leaves of zero."""
+
+
+def table_of(entries: list[dict[str, Any]]) -> str:
+    """Return aligned columns, numbers to the right."""
+    ids = [talk.printable(entry["id"]) for entry in entries if entry["id"] is not None]
+    named = bool(ids) and max(map(len, ids)) <= _SHORT
+    head = ["#", "node", "distance", "K", "weight", "residual", "behind", "term"]
+    cells = [[*head, "pairwise"], *(_cells(entry, named=named) for entry in entries)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    ]
+    if ids and not named:
+        last = ["id", *ids]
+        lines = [f"{line}  {one}" for line, one in zip(lines, last, strict=True)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(entry: dict[str, Any], *, named: bool) -> list[str]:
+    behind = entry["redundant_to_id" if named else "redundant_to"]
+    return [
+        str(entry["rank"]),
+        talk.printable(str(entry["id" if named else "node"])),
+        _number(entry["distance"]),
+        _number(entry["similarity"]),
+        _number(entry["weight"]) if entry["kept"] else "dropped",
+        "0" if abs(entry["residual"]) < _ROUNDING else f"{entry['residual']:.2g}",
+        "-" if behind is None else talk.printable(str(behind)),
+        _number(entry["term"]),
+        _pairwise(entry, behind, named=named),
+    ]
+
+
+def _pairwise(entry: dict[str, Any], behind: object, *, named: bool) -> str:
+    if entry["kept"]:
+        return "-"
+    if entry["unwanted"]:
+        return "alone"
+    by = entry["pairwise_by_ids" if named else "pairwise_by"]
+    if not by:
+        return "no"
+    return "yes" if by[0] == behind else f"by {talk.printable(str(by[0]))}"
+
+
+def below(facts: dict[str, Any]) -> str:
+    """Return what is known of the node as a whole, a line each."""
+    dropped = facts["candidate_count"] - facts["kept"]
+    name = str(facts["node"])
+    lines: list[tuple[str, Any]] = [
+        ("node", name if facts["id"] is None else f"{name} ({facts['id']})"),
+        ("kept", f"{facts['kept']} of {facts['candidate_count']}"),
+        (
+            "dropped",
+            f"{dropped}, a single neighbor suffices for {facts['dropped_pairwise']}",
+        ),
+        ("J", facts["error"]),
+        ("K_qq", facts["own_similarity"]),
+        ("sum of weights", facts["weight_sum"]),
+        ("effective neighbors", facts["effective_neighbors"]),
+        ("sigma", facts["sigma"]),
+        ("certificate", facts["certificate"]),
+    ]
+    if facts["kept_against_pairwise"]:
+        lines.insert(
+            3, ("kept although", f"{facts['kept_against_pairwise']} excluded pairwise")
+        )
+    if "edges" in facts:
+        lines.append(("edges in the graph", f"{facts['edges']}, rule {facts['rule']}"))
+    return "\n".join(f"{name:<19}  {_short(value)}" for name, value in lines)
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else talk.printable(str(value))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 @click.command(cls=Command)
@@ -52,7 +140,7 @@ if TYPE_CHECKING:
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@table_options.for_features
+@options.for_features
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options
@@ -90,10 +178,8 @@ def command(
       nnkgraph explain table.csv --id-column id --node a0 -k 15 -o a0.png
       nnkgraph explain points.npy --node 17 --kernel cosine --json
     """
-    from nnkgraph.cli.explained import below, table_of
-    from nnkgraph.cli.files import read_graph
+    from nnkgraph.cli.files import Tables, read_graph
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.cli.tables import Tables
     from nnkgraph.tasks.explain import explain, explain_built
 
     if coords is not None and output is None:
@@ -117,16 +203,16 @@ def command(
     else:
         found = explain_built(matrix, built, node, name=graph or "", stages=Progress())
     for note in found.notes:
-        say.summary(note)
+        talk.summary(note)
     if output is not None:
         _draw(output, found, matrix, where)
     if json:
         from json import dumps
 
         about = {**found.facts, "candidates": found.candidates}
-        say.data(dumps(about, indent=2, allow_nan=False))
+        talk.data(dumps(about, indent=2, allow_nan=False))
     else:
-        say.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
+        talk.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
     _check_quality(found)
 
 
@@ -138,8 +224,8 @@ def _read(
     kernel: str,
 ) -> tuple[Features, Features | None]:
     """Read features, and coordinates where there are any."""
-    from nnkgraph import registry
     from nnkgraph.cli.files import read_features
+    from nnkgraph.runtime import registry
 
     gram = registry.create("kernels", kernel).base == "gram"
     sparse: Any = "similarities" if gram else ""
@@ -165,7 +251,7 @@ def _draw(output: str, found: Any, matrix: Features, where: Features | None) -> 
         shown = (
             f", in the plane where its candidates spread most (of {columns} columns)"
         )
-    say.summary(f"{output}: node {found.name} drawn{shown}")
+    talk.summary(f"{output}: node {found.name} drawn{shown}")
 
 
 def _check_picture(output: str, inputs: list[str], *, no_clobber: bool) -> None:
@@ -179,7 +265,7 @@ def _check_picture(output: str, inputs: list[str], *, no_clobber: bool) -> None:
 def _check_given(name: str, graph: Graph) -> None:
     """Refuse options that say something else than the graph."""
     from nnkgraph.errors import ParameterError
-    from nnkgraph.tasks.explain import contradictions
+    from nnkgraph.tasks.explain.built import contradictions
 
     ctx = click.get_current_context()
     given = {
@@ -195,8 +281,8 @@ def _check_given(name: str, graph: Graph) -> None:
 
 
 def _check_quality(found: Any) -> None:
+    from nnkgraph.build.report import CERTIFICATE_LIMIT
     from nnkgraph.errors import QualityError
-    from nnkgraph.report import CERTIFICATE_LIMIT
 
     proof = found.facts["certificate"]
     if proof is not None and not proof <= CERTIFICATE_LIMIT:

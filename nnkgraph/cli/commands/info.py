@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nnkgraph.cli import layout, options, say
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 _LONGEST = 63
@@ -33,25 +33,25 @@ def command(
     """
     from json import dumps
 
+    from nnkgraph.build.report import description
     from nnkgraph.cli.files import read_graph
-    from nnkgraph.describe import description
 
     known = description(read_graph(graph, format=format))
     if json:
-        say.data(dumps(known, indent=2, allow_nan=False))
+        talk.data(dumps(known, indent=2, allow_nan=False))
         return
     for name, value in known.items():
         text = _short(value)
         if isinstance(value, dict):
             inside = (_cut(f"{key} {_short(one)}") for key, one in value.items())
-            text = ", ".join(map(layout.glued, inside)) or "-"
-        say.data(layout.hanging(f"{name:<15} ", text))
+            text = ", ".join(map(talk.glued, inside)) or "-"
+        talk.data(talk.hanging(f"{name:<15} ", text))
 
 
 def _short(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    return say.printable(str(value))
+    return talk.printable(str(value))
 
 
 def _cut(text: str) -> str:

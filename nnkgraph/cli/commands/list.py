@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nnkgraph.cli import layout, options, say
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 _FOLDERS = ("methods", "kernels", "search", "executors", "formats")
@@ -38,13 +38,13 @@ def command(what: str | None, json: bool) -> None:
       nnkgraph list
       nnkgraph list methods
     """
-    from nnkgraph.catalog import catalog
+    from nnkgraph.build.catalog import catalog
 
     listed = catalog([what] if what else [*_FOLDERS, "rules"])
     if json:
         from json import dumps
 
-        say.data(dumps(listed, indent=2))
+        talk.data(dumps(listed, indent=2))
         return
     lines = []
     for folder, entries in listed.items():
@@ -52,9 +52,9 @@ def command(what: str | None, json: bool) -> None:
         width = max(len(entry["name"]) for entry in entries)
         for entry in entries:
             about = entry["about"].replace("``", "")
-            lines.append(layout.hanging(f"  {entry['name']:<{width}}  ", about))
+            lines.append(talk.hanging(f"  {entry['name']:<{width}}  ", about))
             lines += [
                 f"  {'':<{width}}  :{name}={value}"
                 for name, value in entry["parameters"].items()
             ]
-    say.data("\n".join(lines))
+    talk.data("\n".join(lines))

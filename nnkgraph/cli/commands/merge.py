@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
+    from nnkgraph.build.shards import Part
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.shards.file import Part
 
 
 @click.command(cls=Command)
@@ -46,11 +46,11 @@ def command(
     import time
 
     from nnkgraph import formats
-    from nnkgraph.bounded import limited
-    from nnkgraph.cli.outcome import check_report, full_report, write_report
+    from nnkgraph.build.shards import read_parts
+    from nnkgraph.cli.commands.build import check_report, full_report, write_report
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.resources import MemoryWatch
-    from nnkgraph.shards.merge import read_parts
+    from nnkgraph.runtime.arrays import limited
+    from nnkgraph.runtime.limits import MemoryWatch
 
     stages, start = Progress(), time.perf_counter()
     with MemoryWatch() as watch, limited(memory):
@@ -78,7 +78,7 @@ def _join_graph(
     stages: Progress,
 ) -> dict[str, Any]:
     from nnkgraph import formats
-    from nnkgraph.shards.merge import merge_graph
+    from nnkgraph.build.shards import merge_graph
 
     graph = merge_graph(found, stages)
     with stages("write"):
@@ -93,8 +93,8 @@ def _join_candidates(
     stages: Progress,
 ) -> dict[str, Any]:
     from nnkgraph import formats
-    from nnkgraph.report import search_facts
-    from nnkgraph.shards.merge import merge_candidates
+    from nnkgraph.build.report import search_facts
+    from nnkgraph.build.shards import merge_candidates
 
     candidates, provenance = merge_candidates(found, stages)
     with stages("write"):
@@ -112,16 +112,15 @@ def _join_candidates(
 
 def _say(shards: str, output: str, full: dict[str, Any]) -> None:
     """Say what became of the shards; a graph may miss its certificate."""
-    from nnkgraph.cli.outcome import check_quality
-    from nnkgraph.cli.summary import say_result
+    from nnkgraph.cli.commands.build import check_quality, say_result
 
     if "edges" in full:
         say_result(shards, output, full)
         check_quality(output, full, None)
         return
     for note in full["notes"]:
-        say.summary(note)
-    say.summary(
+        talk.summary(note)
+    talk.summary(
         f"{output}: {full['k']} candidates for each of {full['nodes']} rows from "
         f"{shards}, {full['search']['backend']}"
     )

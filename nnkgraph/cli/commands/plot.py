@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, say, table_options
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.numbers import Value, Word
+from nnkgraph.cli.types import Value, Word
 
 _MANY = {"degrees": "degree", "errors": "error"}
 """What --what calls these values, which --values takes as well."""
@@ -102,7 +102,7 @@ class Numbers(Value):
     help="Where a 3-D picture is seen from, in degrees.",
 )
 @click.option("--title", metavar="TEXT", help="What stands above the picture.")
-@table_options.for_features
+@options.for_features
 @options.no_clobber_opt
 @options.talk_options
 def command(
@@ -165,18 +165,18 @@ def command(
     if what == "graph":
         left_out = plot.count_unplaced(graphs, read["coordinates"], read["axes"])
     if left_out:
-        say.warning(
+        talk.warning(
             f"{read['coordinates'].name}: {left_out} "
             f"{'node has' if left_out == 1 else 'nodes have'} no coordinates and "
             f"{'is' if left_out == 1 else 'are'} left out"
         )
     if what == "graph" and given["coords"] is None:
-        say.summary(
+        talk.summary(
             f"{graph}: laid out by the number of edges between nodes; or give --coords"
         )
     nodes = graphs[0][1].nodes
     some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
-    say.summary(f"{output}: {what} of {some} nodes drawn")
+    talk.summary(f"{output}: {what} of {some} nodes drawn")
 
 
 def _say_order(graphs: list[tuple[str, Any]], read: dict[str, Any]) -> None:
@@ -214,8 +214,7 @@ def _read(
     ids: tuple[str, ...] | None,
 ) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
-    from nnkgraph.cli.files import read_features, read_labels, read_values
-    from nnkgraph.cli.tables import Tables
+    from nnkgraph.cli.files import Tables, read_features, read_labels, read_values
 
     coords, labels, values = given["coords"], given["labels"], given["values"]
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}

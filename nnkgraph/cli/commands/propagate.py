@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import numbers, options, say, table_options
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
     from nnkgraph.data import Graph
-    from nnkgraph.labels import Labels
+    from nnkgraph.data.labels import Labels
     from nnkgraph.tasks.propagate import Propagated
 
 
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 @click.option(
     "--sample",
     "share",
-    type=numbers.Number(0, 1, inside=True),
+    type=types.Number(0, 1, inside=True),
     metavar="SHARE",
     help="Keep this share of each class's labels, one at least; the others are the "
     "truth.",
 )
 @click.option(
     "--seed",
-    type=numbers.Whole(0, 2**32 - 1),
+    type=types.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="For --sample.",
 )
 @click.option("--missing", metavar="VALUE", help="One more value that is no label.")
-@table_options.for_labels
+@options.for_labels
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options
@@ -95,12 +95,11 @@ def command(
       nnkgraph propagate graph.npz --labels y.npy --truth z.npy -o all.csv --json
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph, read_labels, say_order
+    from nnkgraph.cli.files import Tables, read_graph, read_labels, say_order
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.cli.tables import Tables
     from nnkgraph.errors import ParameterError
     from nnkgraph.tasks.propagate import propagate
-    from nnkgraph.tasks.propagate.files import SUFFIXES, content
+    from nnkgraph.tasks.tables import LABEL_SUFFIXES, label_content
 
     if truth is not None and share is not None:
         raise ParameterError(
@@ -109,7 +108,7 @@ def command(
     inputs = [graph, labels, *([truth] if truth else [])]
     if output == "-" and json:
         raise ParameterError("stdout takes -o - or --json, not both: name a file")
-    endings = () if output == "-" else SUFFIXES
+    endings = () if output == "-" else LABEL_SUFFIXES
     formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=inputs)
     nodes = read_graph(graph, format=format)
     meaning: dict[str, Any] = {"missing": missing, "minus_one": True}
@@ -121,14 +120,14 @@ def command(
     some, real = _prepared(nodes, graph, known, real, share, seed)
     found = propagate(nodes, some, laplacian=laplacian, name=graph, stages=Progress())
     checked = _checked(found, some, real)
-    formats.write_file(output, content(output, nodes, found, some.classes))
+    formats.write_file(output, label_content(output, nodes, found, some.classes))
     drawn = {} if share is None else {"sample": share, "seed": seed}
     about = {**found.facts, "classes": list(some.classes), **drawn, "error": checked}
     _say(graph, output, labels, about)
     if json:
         from json import dumps
 
-        say.data(dumps(about, indent=2, allow_nan=False))
+        talk.data(dumps(about, indent=2, allow_nan=False))
 
 
 def _prepared(
@@ -160,13 +159,13 @@ def _checked(
         return None
     strange = sorted(set(real.classes) - set(some.classes))
     if strange:
-        say.warning(
+        talk.warning(
             f"{real.name}: no label has {len(strange)} of the true classes, such as "
             f"{strange[0]!r}; they count as wrong"
         )
     counts = errors(found, real.in_terms_of(some.classes), real.known)
     if counts is None:
-        say.warning(f"{real.name}: no node without a label has a true class to check")
+        talk.warning(f"{real.name}: no node without a label has a true class to check")
     return counts
 
 
@@ -175,31 +174,31 @@ def _say(graph: str, output: str, labels: str, about: dict[str, Any]) -> None:
     how = f"conjugate gradients, {about['cg_steps']} steps" if stepped else "factored"
     bound = about["error_bound"]
     good = "" if bound is None else f", error below {max(bound, 1e-16):.0e}"
-    say.summary(
+    talk.summary(
         f"{graph}: {about['nodes']} nodes, {about['labelled']} labels of "
         f"{len(about['classes'])} classes, {about['laplacian']} Laplacian, {how}{good}"
     )
-    say.summary(
+    talk.summary(
         f"{output}: {about['predicted']} nodes predicted, unreached: "
         f"{about['unreached']}"
     )
     if not about["predicted"] + about["unreached"]:
-        say.warning(
+        talk.warning(
             f"{output}: every node has a label already; name what stands for none with "
             "--missing"
         )
     if about["unreached"]:
-        say.warning(
+        talk.warning(
             f"{output}: {about['unreached']} of {about['nodes']} nodes get no label: "
             f"their {about['unreached_components']} components hold none"
         )
     if len(about["classes"]) == 1:
-        say.warning(f"{labels}: there is only one class, and every node gets it")
+        talk.warning(f"{labels}: there is only one class, and every node gets it")
     error = about["error"]
     if error:
         share = error["of_reached"]
         part = "" if share is None else f"error {share:.2%} of the reached, "
-        say.summary(
+        talk.summary(
             f"{part}{error['of_all']:.2%} with unreached counted wrong "
             f"({error['right']} right, {error['wrong']} wrong, {error['unreached']} "
             f"unreached of {error['checked']})"

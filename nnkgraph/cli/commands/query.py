@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import numbers, options, say, table_options
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
 
@@ -17,7 +17,7 @@ from nnkgraph.cli.command import Command
 @click.option(
     "-k",
     "--k",
-    type=numbers.Whole(1),
+    type=types.Whole(1),
     default=None,
     show_default="30, or all rows where there are fewer",
     help="Candidates per query.",
@@ -38,7 +38,7 @@ from nnkgraph.cli.command import Command
 @options.workers_opt
 @options.executor_opt
 @options.seed_opt
-@table_options.for_features
+@options.for_features
 @options.no_clobber_opt
 @click.option("--json", is_flag=True, help="Print a JSON report.")
 @options.talk_options
@@ -66,11 +66,10 @@ def command(
       nnkgraph query points.npy points.npy -o own.npz --exclude-identical
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_features, split_format
+    from nnkgraph.build.query import query_neighborhoods
+    from nnkgraph.cli.files import Tables, read_features, split_format
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.cli.tables import Tables
     from nnkgraph.errors import ParameterError
-    from nnkgraph.query import query_neighborhoods
 
     if data == queries == "-":
         raise ParameterError("standard input can be read once only: name a file")
@@ -96,25 +95,25 @@ def command(
     if json:
         from json import dumps
 
-        say.data(dumps(answers.report, indent=2, allow_nan=False))
+        talk.data(dumps(answers.report, indent=2, allow_nan=False))
 
 
 def _say(output: str, report: dict[str, Any]) -> None:
     sigma = "" if report["sigma"] is None else f", sigma {report['sigma']:.6g}"
-    say.summary(
+    talk.summary(
         f"{report['method']}, {report['kernel']}{sigma}, k {report['k']}, search "
         f"{report['search']}"
     )
-    say.summary(
+    talk.summary(
         f"{output}: {report['queries']} queries among {report['rows']} rows, "
         f"{report['neighbors_per_query']:.2f} neighbors each, without any: "
         f"{report['without_neighbors']}, equal to a row: {report['identical']}"
     )
     proof, error = report["certificate"], report["error"]
     if proof:
-        say.summary(
+        talk.summary(
             f"certificate: {proof['kkt_max']:.1e} at the worst query, failed: "
             f"{proof['nodes_failed']}"
         )
     if error:
-        say.summary(f"mean error J {error['mean']:.4g}")
+        talk.summary(f"mean error J {error['mean']:.4g}")

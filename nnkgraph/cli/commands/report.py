@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say, table_options
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _file_option(name: str, text: str, **more: Any) -> Callable[[Any], Any]:
     "Where the nodes are, in two columns.",
     show_default="laid out by its edges",
 )
-@table_options.for_features
+@options.for_features
 @options.no_clobber_opt
 @options.talk_options
 def command(
@@ -63,10 +63,15 @@ def command(
       nnkgraph report graph.npz --coords umap.npy -o graph.html
     """
     from nnkgraph import formats
-    from nnkgraph.cli.files import read_features, read_graph, read_labels, say_order
+    from nnkgraph.cli.files import (
+        Tables,
+        read_features,
+        read_graph,
+        read_labels,
+        say_order,
+    )
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.cli.tables import Tables
-    from nnkgraph.memory import in_words
+    from nnkgraph.runtime.limits import in_words
     from nnkgraph.tasks.page import MOST_NODES, page_facts, written
 
     given = [one for one in (graph, features, labels, coords) if one is not None]
@@ -92,7 +97,7 @@ def command(
     content = written(graph, facts).encode("utf-8")
     formats.write_file(output, content)
     drawn = "drawn" if nodes.nodes <= MOST_NODES else "too many to be drawn"
-    say.summary(f"{output}: {in_words(len(content))}, {nodes.nodes} nodes {drawn}")
+    talk.summary(f"{output}: {in_words(len(content))}, {nodes.nodes} nodes {drawn}")
     _check(graph, facts)
 
 
@@ -102,6 +107,6 @@ def _check(graph: str, facts: dict[str, Any]) -> None:
 
     for _, status, text in facts["checks"] or ():
         if status == "not checked":
-            say.warning(f"{graph}: not checked: {text}")
+            talk.warning(f"{graph}: not checked: {text}")
         if status == "FAILED":
             raise QualityError(f"{graph}: {facts['proof']['text']}")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, say, table_options
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
-    from nnkgraph.shard import Shard
+    from nnkgraph.build.shards import Shard
 
 
 @click.command(cls=Command)
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @options.resume_opt
 @options.block_timeout_opt
 @options.seed_opt
-@table_options.for_features
+@options.for_features
 @options.no_clobber_opt
 @options.talk_options
 def command(
@@ -65,15 +65,20 @@ def command(
     """
     from pathlib import Path
 
-    from nnkgraph import formats, registry, report
-    from nnkgraph.bounded import limited
-    from nnkgraph.checkpoint import remove_checkpoint
-    from nnkgraph.cli.files import folder_of, read_features, split_format
-    from nnkgraph.cli.names import check_shard_file
+    from nnkgraph import formats
+    from nnkgraph.build import report
+    from nnkgraph.build.run import find_candidates
+    from nnkgraph.build.shards import search_shard, write_part
+    from nnkgraph.cli.files import (
+        check_shard_file,
+        folder_of,
+        read_features,
+        split_format,
+    )
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.find import find_candidates
-    from nnkgraph.shards.compute import search_shard
-    from nnkgraph.shards.file import write_part
+    from nnkgraph.runtime import registry
+    from nnkgraph.runtime.arrays import limited
+    from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     read_format, write_format = split_format(
         format, [features], output, kind="candidates"
@@ -135,10 +140,10 @@ def command(
     if resume:
         remove_checkpoint(Path(resume))
     for warning in matrix.warnings:
-        say.warning(warning)
+        talk.warning(warning)
     for note in notes:
-        say.summary(note)
-    say.summary(f"{output}: {done}")
+        talk.summary(note)
+    talk.summary(f"{output}: {done}")
 
 
 def _said(n: int, width: int, backend: str, recall: float | None) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import layout, numbers, options, say, table_options
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
 if TYPE_CHECKING:
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 @options.graph_arg
 @click.option(
     "--sample",
-    type=numbers.Whole(1),
+    type=types.Whole(1),
     metavar="N",
     show_default="all nodes",
     help="Look at so many nodes, drawn at random.",
 )
 @click.option(
     "--seed",
-    type=numbers.Whole(0, 2**32 - 1),
+    type=types.Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="For the draw of the sample.",
 )
-@table_options.for_features
+@options.for_features
 @options.json_opt
 @options.talk_options
 def command(
@@ -76,12 +76,12 @@ def command(
     if json:
         from json import dumps
 
-        say.data(dumps(_described(found), indent=2, allow_nan=False))
+        talk.data(dumps(_described(found), indent=2, allow_nan=False))
     else:
         for check in found.checks:
             start = f"{check.status:<12} {check.name:<11} "
-            say.data(layout.hanging(start, check.text))
-    say.summary(f"{graph}: looked at {found.looked} of {found.nodes} nodes")
+            talk.data(talk.hanging(start, check.text))
+    talk.summary(f"{graph}: looked at {found.looked} of {found.nodes} nodes")
     if found.failed:
         names = ", ".join(check.name for check in found.failed)
         # Other features explain all other failures; else the last check says most.

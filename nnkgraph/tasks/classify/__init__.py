@@ -2,35 +2,467 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import Features
+from nnkgraph.build import report
+from nnkgraph.build.query import check_columns
+from nnkgraph.build.run import DEFAULT_K, warm_up
+from nnkgraph.build.solve import row_seconds
+from nnkgraph.data import Features, Neighborhoods
+from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.prepare import DEFAULT_K
-from nnkgraph.stages import Stages
-from nnkgraph.tasks.classify._case import make_case
-from nnkgraph.tasks.classify._remarks import notes, warnings
-from nnkgraph.tasks.classify._result import (
-    Classified,
-    Predictions,
-    line_of,
-    predictions,
-    tested,
-)
-from nnkgraph.tasks.classify._run import Run, classify_rows, validate
-from nnkgraph.tasks.classify._trials import make_trials
+from nnkgraph.runtime.executors import open_pool
+from nnkgraph.runtime.progress import Stages
+from nnkgraph.search.auto import exact_seconds
+from nnkgraph.tasks.classify._trials import chosen, make_part, make_trials, run_part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.labels import Labels
-    from nnkgraph.tasks.classify._case import Case
+    from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.methods import Method
+    from nnkgraph.runtime.executors import Pool
+    from nnkgraph.tasks.classify._trials import Found, Trial
 
-__all__ = ["Classified", "Predictions", "classify"]
+
+@dataclass(frozen=True)
+class Case:
+    """Rows to learn from, rows to be tested on, and their classes."""
+
+    train: Features
+    codes: IndexArray
+    """(n,) the class of every training row."""
+
+    classes: tuple[str, ...]
+    """Classes of the training rows, then those that only test rows have."""
+
+    learned: int
+    """How many of the classes training rows have."""
+
+    test: Features | None = None
+    truth: IndexArray | None = None
+    """(q,) the class of every test row, -1 where it is not known."""
+
+    rows: IndexArray | None = None
+    """(q,) row numbers of the test rows in their file."""
+
+
+def make_case(
+    train: Features,
+    labels: Labels | ArrayLike,
+    test: Features | None,
+    test_labels: Labels | ArrayLike | None,
+    split: Labels | ArrayLike | None,
+    test_size: float | None,
+    seed: int,
+) -> Case:
+    """Divide the rows as asked and check what is known about them."""
+    given = sum(one is not None for one in (test, split, test_size))
+    if given > 1:
+        raise ParameterError("test, split and test_size exclude each other: give one")
+    if test is None and test_labels is not None:
+        raise ParameterError("there are labels of a test part, but no test part")
+    n = len(train.x)
+    known = _as_labels(labels, "labels").for_rows(n, train.ids, train.name, "rows")
+    asked: Labels | None = None
+    rows: IndexArray | None = None
+    if split is not None or test_size is not None:
+        out = (
+            _told(split, train) if split is not None else drawn(known, test_size, seed)
+        )
+        rows = np.flatnonzero(out)
+        if not 0 < len(rows) < n:
+            raise InputError(
+                f"{train.name}: {len(rows)} of {n} rows are to be tested: both parts "
+                "need some"
+            )
+        asked = replace(known, codes=known.codes[rows], ids=None)
+        test, train = _taken(train, rows), _taken(train, np.flatnonzero(~out))
+        known = replace(known, codes=known.codes[~out], ids=None)
+    elif test is not None:
+        check_columns(train, test)
+        rows = np.arange(len(test.x))
+        if test_labels is not None:
+            asked = _as_labels(test_labels, "test labels")
+            asked = asked.for_rows(len(test.x), test.ids, test.name, "rows")
+    return _coded(train, known, test, asked, rows)
+
+
+def _coded(
+    train: Features,
+    known: Labels,
+    test: Features | None,
+    asked: Labels | None,
+    rows: IndexArray | None,
+) -> Case:
+    """Give numbers to the classes that occur."""
+    missing = int((~known.known).sum())
+    if missing:
+        first = int(known.known.argmin())
+        which = f"row {first}" if train.ids is None else repr(train.ids[first])
+        raise InputError(
+            f"{known.name}: {missing} of {len(known.codes)} training rows have no "
+            f"label, the first of them {which}: label them or leave them out"
+        )
+    present, codes = np.unique(known.codes, return_inverse=True)
+    classes = tuple(known.classes[one] for one in present)
+    if len(classes) < 2:
+        raise InputError(
+            f"{known.name}: all training rows are of class {classes[0]!r}: there is "
+            "nothing to tell apart"
+        )
+    truth, strange = None, ()
+    if asked is not None:
+        there = set(asked.codes[asked.known].tolist())
+        names = (asked.classes[one] for one in sorted(there))
+        strange = tuple(one for one in names if one not in set(classes))
+        truth = asked.in_terms_of(classes + strange)
+    return Case(train, codes, classes + strange, len(classes), test, truth, rows)
+
+
+def folds_of(codes: IndexArray, count: int, seed: int) -> IndexArray:
+    """Deal rows to folds at random, every class as evenly as can be."""
+    fold = np.empty(len(codes), np.int64)
+    fold[_dealt(codes, seed, 1)] = np.arange(len(codes)) % count
+    return fold
+
+
+def drawn(labels: Labels, share: float | None, seed: int) -> NDArray[np.bool_]:
+    """Draw a share of the rows at random, of every class as evenly as can be."""
+    if share is None or not 0 < share < 1:
+        raise ParameterError(f"test_size must lie between 0 and 1, not {share}")
+    n = len(labels.codes)
+    # The whole numbers that a growing count passes are evenly spread.
+    steps = np.floor(np.arange(n + 1) * share + 1e-9)
+    out = np.empty(n, np.bool_)
+    out[_dealt(labels.codes, seed, 0)] = np.diff(steps) > 0
+    return out
+
+
+def _dealt(codes: IndexArray, seed: int, purpose: int) -> IndexArray:
+    """Return the rows class by class, in random order within each."""
+    order = np.random.default_rng((seed, purpose)).permutation(len(codes))
+    return order[np.argsort(codes[order], kind="stable")]
+
+
+def _told(split: Labels | ArrayLike, train: Features) -> NDArray[np.bool_]:
+    """Return the rows that are marked 1, where 0 is for training."""
+    marks = _as_labels(split, "split")
+    marks = marks.for_rows(len(train.x), train.ids, train.name, "rows")
+    wrong = set(marks.classes) - {"0", "1"}
+    if wrong or not marks.known.all():
+        what = repr(min(wrong)) if wrong else "nothing"
+        raise InputError(
+            f"{marks.name}: a split is 0 (training) or 1 (test) for every row, but "
+            f"there is {what}"
+        )
+    return np.asarray(marks.in_terms_of(("0", "1")) == 1)
+
+
+def _as_labels(values: Labels | ArrayLike | Any, name: str) -> Labels:
+    return values if isinstance(values, Labels) else Labels.of(values, name=name)
+
+
+def _taken(features: Features, rows: IndexArray) -> Features:
+    ids = None if features.ids is None else tuple(features.ids[i] for i in rows)
+    return Features(features.x[rows], ids, features.name, features.dtype)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What every method says about every test row."""
+
+    methods: tuple[str, ...]
+    rows: IndexArray
+    """(q,) row numbers in the file of the test rows."""
+
+    ids: tuple[str, ...] | None
+    truth: IndexArray | None
+    """(q,) places in the classes, -1 where none is known."""
+
+    predicted: IndexArray
+    """(q, methods) places in the classes."""
+
+    weights: FloatArray
+    """(q, methods, classes) shares of the neighbors' weights."""
+
+    errors: FloatArray
+    """(q, methods) J, NaN where a method has none."""
+
+    neighbors: IndexArray
+    """(q, methods) how many rows have a weight; with 0 the nearest one decides."""
+
+
+@dataclass(frozen=True)
+class Classified:
+    """One line per method, and what they are about."""
+
+    lines: list[dict[str, Any]]
+    best: dict[str, Any]
+    """The line with the least error in cross-validation, else the last one."""
+
+    classes: tuple[str, ...]
+    """Classes of the training rows, then those that only test rows have."""
+
+    about: dict[str, Any]
+    predictions: Predictions | None = None
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything but the predictions, as plain JSON values."""
+        return {
+            "schema": 1,
+            **self.best,
+            **self.about,
+            "classes": list(self.classes),
+            "methods": self.lines,
+        }
+
+
+def confusion(truth: IndexArray, predicted: IndexArray, classes: int) -> IndexArray:
+    """Count predictions: a row for every true class, a column for every predicted."""
+    known = truth >= 0
+    place = truth[known] * classes + predicted[known]
+    return np.bincount(place, minlength=classes**2).reshape(classes, classes)
+
+
+def line_of(trial: Trial, sigma: float | None) -> dict[str, Any]:
+    """Return what was chosen."""
+    line: dict[str, Any] = {"method": trial.name, "k": trial.k}
+    if trial.lc is not None:
+        return {**line, "lc": trial.lc}
+    rule = trial.sigma if isinstance(trial.sigma, str) else None
+    return {**line, "sigma": sigma, **({"rule": rule} if rule else {})}
+
+
+def validated(
+    trials: list[Trial], wrong: list[int], n: int, name: str
+) -> dict[str, Any]:
+    """Return the error of a method's trials in cross-validation."""
+    tried = []
+    for trial, count in zip(trials, wrong, strict=True):
+        if trial.name == name:
+            own: dict[str, Any] = {"k": trial.k}
+            own |= {"sigma": trial.sigma} if trial.sigma is not None else {}
+            own |= {"lc": trial.lc} if trial.lc is not None else {}
+            tried.append({**own, "error": count / n})
+    return {"cv_error": min(one["error"] for one in tried), "tried": tried}
+
+
+def predictions(case: Case, trials: list[Trial], found: Found) -> Predictions | None:
+    """Return what the trials say about the test rows, where there are any."""
+    if case.test is None or case.rows is None or found.weights is None:
+        return None
+    return Predictions(
+        tuple(trial.name for trial in trials),
+        case.rows,
+        case.test.ids,
+        case.truth,
+        found.predicted,
+        found.weights,
+        np.empty((0, 0)) if found.errors is None else found.errors,
+        found.neighbors,
+    )
+
+
+def tested(case: Case, found: Found, at: int, method: Method) -> dict[str, Any]:
+    """Return what a method got right and wrong among the test rows."""
+    facts: dict[str, Any] = {"error": None}
+    if case.truth is not None and (case.truth >= 0).any():
+        table = confusion(case.truth, found.predicted[:, at], len(case.classes))
+        total, right = int(table.sum()), int(np.trace(table))
+        facts = {
+            "error": (total - right) / total,
+            "wrong": total - right,
+            "tested": total,
+            "confusion": table.tolist(),
+        }
+    counts = found.neighbors[:, at]
+    facts["neighbors"] = float(counts.mean())
+    facts["without_neighbors"] = int((counts == 0).sum())
+    if method.has_certificate and found.certificate is not None:
+        proof = Neighborhoods(np.empty((0, 0)), None, found.certificate[:, at])
+        facts["certificate"] = report.certificate(proof, None)
+    if method.has_error and found.errors is not None:
+        facts["mean_J"] = float(found.errors[:, at].mean())
+    return facts
+
+
+_LARGE = 1 << 25
+"""Values of a matrix whose parts are not kept beside each other for the workers."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What stays the same from part to part."""
+
+    case: Case
+    scale: str
+    seed: int
+    workers: int | str
+    executor: str
+    stages: Stages
+
+    def pool(self, trials: list[Trial], points: int) -> AbstractContextManager[Pool]:
+        """Open workers for so many points."""
+        n, d = self.case.train.x.shape
+        each = sum(row_seconds(trial.k, d) for trial in trials)
+        seconds = exact_seconds(n, d) + points * each
+        return open_pool(self.executor, self.workers, seconds=seconds)
+
+    def warm(self, pool: Pool, trials: list[Trial]) -> None:
+        """Have everything compiled and every worker ready."""
+        tiny = np.zeros((1, 1), np.float32 if self._single else np.float64)
+        with self.stages("start"):
+            for plan in {trial.name: trial.plan for trial in trials}.values():
+                warm_up(pool, tiny, plan.kernel, plan.method)
+
+    @property
+    def _single(self) -> bool:
+        return bool(self.scale == "none" and self.case.train.x.dtype == np.float32)
+
+
+def validate(
+    run: Run, trials: list[Trial], count: int
+) -> tuple[list[Trial], list[dict[str, Any]]]:
+    """Choose a trial for every method, and say how it did in cross-validation."""
+    case, n = run.case, len(run.case.codes)
+    predicted = np.empty((n, len(trials)), np.int32)
+    sigma = []
+    for out, found in _folds(run, trials, count):
+        predicted[out] = found.predicted
+        sigma.append(found.sigma)
+    wrong: list[int] = (predicted != case.codes[:, np.newaxis]).sum(axis=0).tolist()
+    best, lines = chosen(trials, wrong), []
+    for name, place in best.items():
+        values = [value for one in sigma if (value := one[place]) is not None]
+        line = line_of(trials[place], float(np.mean(values)) if values else None)
+        line |= validated(trials, wrong, n, name)
+        if case.test is None:
+            table = confusion(case.codes, predicted[:, place], len(case.classes))
+            line |= {"error": line["cv_error"], "wrong": wrong[place], "tested": n}
+            line["confusion"] = table.tolist()
+        lines.append(line)
+    return [trials[place] for place in best.values()], lines
+
+
+def _folds(
+    run: Run, trials: list[Trial], count: int
+) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.bool_]], Found]]:
+    """Classify every fold by what the others teach."""
+    case = run.case
+    x = case.train.x
+    fold = folds_of(case.codes, count, run.seed)
+    # Files for the workers stay until a pool closes: large ones get a pool each.
+    whole = [list(range(count))]
+    groups = whole if x.size < _LARGE else [[one] for one in range(count)]
+    for group in groups:
+        size = int(np.isin(fold, group).sum())
+        with run.pool(trials, size) as pool:
+            run.warm(pool, trials)
+            with run.stages("validate", size) as on_rows:
+                for one in group:
+                    out = fold == one
+                    part = make_part(
+                        x[~out],
+                        case.codes[~out],
+                        case.learned,
+                        x[out],
+                        kernel=trials[0].plan.kernel,
+                        scale=run.scale,
+                        names=(case.train.name,) * 2,
+                    )
+                    found = run_part(part, trials, pool, seed=run.seed, on_rows=on_rows)
+                    yield out, found
+
+
+def classify_rows(run: Run, test: Features, trials: list[Trial]) -> Found:
+    """Learn from all training rows and classify the test rows."""
+    case = run.case
+    with run.pool(trials, len(test.x)) as pool:
+        run.warm(pool, trials)
+        with run.stages("test", len(test.x)) as on_rows:
+            part = make_part(
+                case.train.x,
+                case.codes,
+                case.learned,
+                test.x,
+                kernel=trials[0].plan.kernel,
+                scale=run.scale,
+                names=(case.train.name, test.name),
+            )
+            return run_part(
+                part, trials, pool, seed=run.seed, full=True, on_rows=on_rows
+            )
+
+
+def notes(
+    case: Case,
+    trials: list[Trial],
+    found: Found | None,
+    count: int,
+    *,
+    chosen_folds: bool,
+) -> list[str]:
+    """Say what was decided without being asked, and what could be better."""
+    said = []
+    if chosen_folds:
+        said.append(f"cross-validation with {count} folds: --cv sets their number")
+    sizes = np.bincount(case.codes)
+    if count > sizes.min():
+        rare, name = int((sizes < count).sum()), case.classes[int(sizes.argmin())]
+        said.append(
+            f"{rare} classes have fewer training rows than the {count} folds, "
+            f"{name!r} only {sizes.min()}"
+        )
+    for at, trial in enumerate(trials if found is not None else []):
+        if trial.lc is None or found is None or trial.k >= len(case.codes):
+            continue
+        full = int((found.neighbors[:, at] >= trial.k).sum())
+        if full:
+            said.append(
+                f"{trial.name}: {full} test rows took all {trial.k} candidates and may "
+                "want more: use a larger k or a larger lc"
+            )
+    return said
+
+
+def warnings(case: Case, lines: list[dict[str, Any]]) -> list[str]:
+    """Say what is not as it should be."""
+    said = []
+    if case.truth is not None:
+        strange = int((case.truth >= case.learned).sum())
+        if strange:
+            names = ", ".join(map(repr, case.classes[case.learned :][:5]))
+            more = ", ..." * (len(case.classes) - case.learned > 5)
+            said.append(
+                f"{strange} test rows are of classes that no training row has, and "
+                f"count as wrong: {names}{more}"
+            )
+        unknown = int((case.truth < 0).sum())
+        if unknown:
+            said.append(f"{unknown} test rows have no label and do not count")
+    for line in lines:
+        if line.get("without_neighbors"):
+            said.append(
+                f"{line['method']}: {line['without_neighbors']} test rows have no "
+                "neighbor of any weight: the nearest row decides"
+            )
+        proof = line.get("certificate")
+        if proof and proof["nodes_failed"]:
+            said.append(
+                f"{line['method']}: {proof['nodes_failed']} test rows miss the optimum"
+            )
+    return said
+
 
 METHODS = ("knn", "kstar", "nnk")
 FOLDS = 5

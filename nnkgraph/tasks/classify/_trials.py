@@ -1,4 +1,4 @@
-"""What is tried: methods with every k and every bandwidth or L/C."""
+"""One part of the rows learns, another is classified: one search for all trials."""
 
 from __future__ import annotations
 
@@ -6,19 +6,33 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nnkgraph import registry
-from nnkgraph.errors import ParameterError
-from nnkgraph.prepare import make_plan
-from nnkgraph.query import check_plan
+import numpy as np
+
+from nnkgraph.build.query import check_plan, twins, with_twins
+from nnkgraph.build.run import make_plan, wanted_of
+from nnkgraph.build.solve import row_seconds
+from nnkgraph.data.duplicates import distinct_rows
+from nnkgraph.data.scaling import Scaling
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.kernels import Problem
+from nnkgraph.runtime import blocks, registry
+from nnkgraph.search.auto import Auto
+from nnkgraph.search.exact import nearest_to
 from nnkgraph.search.precomputed import Precomputed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nnkgraph.build.run import Plan
     from nnkgraph.data import Features
-    from nnkgraph.prepare import Plan
 
     Sigma = str | float
+    from collections.abc import Callable
+
+    from nnkgraph.data import Candidates, FloatArray, IndexArray
+    from nnkgraph.data.duplicates import Rows
+    from nnkgraph.kernels import Kernel
+    from nnkgraph.runtime.executors import Pool, Shared
 
 
 @dataclass(frozen=True)
@@ -124,3 +138,236 @@ def chosen(trials: Sequence[Trial], wrong: Sequence[int]) -> dict[str, int]:
         if trial.name not in best or wrong[place] < wrong[best[trial.name]]:
             best[trial.name] = place
     return best
+
+
+_TIE = 1e-12
+"""Classes closer than this share to the best count as equal: sums are rounded."""
+
+
+def shares_of_classes(rows: Rows, codes: IndexArray, classes: int) -> Any:
+    """Return the classes of the distinct rows: the mean one-hot label of all copies."""
+    from scipy.sparse import coo_array
+
+    place = np.arange(len(codes))
+    if rows.origin is not None and rows.first is not None:
+        place = np.searchsorted(rows.origin, rows.first)
+    shape = len(rows.x), classes
+    counts = coo_array((np.ones(len(codes)), (place, codes)), shape).tocsr()
+    counts.sort_indices()
+    counts.data /= np.repeat(np.bincount(place), np.diff(counts.indptr))
+    return counts
+
+
+def class_weights(
+    weights: FloatArray,
+    index: IndexArray,
+    shares: tuple[Any, ...],
+    classes: int,
+) -> FloatArray:
+    """Return the (b, classes) shares of the neighbors' weights.
+
+    Where no candidate has a weight (all similarities vanish, say), the nearest one has
+    it all.
+    """
+    from scipy.sparse import csr_array
+
+    b, m = index.shape
+    some = (weights > 0).any(axis=1, keepdims=True)
+    weights = np.where(some, weights, np.arange(m) == 0)
+    indptr = np.arange(0, b * m + 1, m)
+    rows = len(shares[2]) - 1
+    given = csr_array((weights.ravel(), index.ravel(), indptr), (b, rows))
+    votes: FloatArray = (given @ csr_array(shares, (rows, classes))).toarray()
+    votes /= votes.sum(axis=1, keepdims=True)
+    return votes
+
+
+def winners(votes: FloatArray) -> IndexArray:
+    """Return the heaviest class of every row, the first of equals."""
+    best = votes.max(axis=1, keepdims=True)
+    winner: IndexArray = (votes >= best * (1.0 - _TIE)).argmax(axis=1)
+    return winner
+
+
+_BLOCK_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that learn and rows that are classified, as the kernel sees them."""
+
+    rows: Rows
+    shares: Any
+    """(n, classes) csr: which share of the copies of a row has which class."""
+
+    points: FloatArray
+    twin: IndexArray
+
+
+@dataclass(frozen=True)
+class Found:
+    """What every trial says about every point: (points, trials) arrays."""
+
+    predicted: IndexArray
+    neighbors: IndexArray
+    """How many rows have a weight; the nearest one decides where there are none."""
+
+    sigma: list[float | None]
+    """The bandwidth of every trial."""
+
+    weights: FloatArray | None = None
+    """(points, trials, classes) shares of the classes, which sum to 1."""
+
+    errors: FloatArray | None = None
+    """J, NaN where a method has none."""
+
+    certificate: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What every block needs; small, because it travels to the workers."""
+
+    x: Shared
+    points: Shared
+    index: Shared
+    distance: Shared
+    twin: Shared
+    shares: tuple[Shared, ...]
+    classes: int
+    trials: tuple[Trial, ...]
+    full: bool
+
+
+def make_part(
+    x: Any,
+    codes: IndexArray,
+    classes: int,
+    points: Any,
+    *,
+    kernel: Kernel,
+    scale: str,
+    names: tuple[str, str],
+) -> Part:
+    """Scale by the rows that learn, and put their copies together."""
+    scaling = Scaling.of(x, scale)
+    x = kernel.prepare(scaling.applied(x, names[0]), names[0])
+    points = kernel.prepare(scaling.applied(points, names[1]), names[1])
+    dtype = np.result_type(x, points)
+    x, points = x.astype(dtype, copy=False), points.astype(dtype, copy=False)
+    rows = distinct_rows(x, "merge", names[0])
+    shares = shares_of_classes(rows, codes, classes)
+    return Part(rows, shares, points, twins(rows.x, points))
+
+
+def run_part(
+    part: Part,
+    trials: list[Trial],
+    pool: Pool,
+    *,
+    seed: int,
+    full: bool = False,
+    on_rows: Callable[[int], object] = lambda _: None,
+) -> Found:
+    """Search once with the largest k, then classify every point by every trial."""
+    # Shared once: what is a map of a file already is not written again.
+    part = replace(part, rows=replace(part.rows, x=pool.share(part.rows.x).open()))
+    plan, x = trials[0].plan, part.rows.x
+    width = min(max(trial.k for trial in trials), len(x))
+    found = nearest_to(wanted_of(plan, part.rows, width, pool, seed), part.points)
+    fitted = _fitted(part.rows, trials, width, pool, seed)
+    n, t, c = len(part.points), len(trials), part.shares.shape[1]
+    task = _Task(
+        pool.share(x),
+        pool.share(part.points),
+        pool.share(found.index),
+        pool.share(found.distance),
+        pool.share(part.twin),
+        tuple(
+            pool.share(one)
+            for one in (part.shares.data, part.shares.indices, part.shares.indptr)
+        ),
+        c,
+        tuple(fitted),
+        full,
+    )
+    outputs = [pool.output((n, t), np.int32), pool.output((n, t), np.int32)]
+    if full:
+        shapes = ((n, t, c), (n, t), (n, t))
+        outputs += [pool.output(shape, np.float64) for shape in shapes]
+    seconds = sum(row_seconds(trial.k, x.shape[1]) for trial in trials)
+    block = int(np.clip(_BLOCK_SECONDS / seconds, 16, 1024))
+    blocks.run(pool, _block, task, tuple(outputs), rows=n, block=block, on_rows=on_rows)
+    sigma = [
+        trial.plan.kernel.bandwidth(_cut(found, trial.k))
+        if trial.plan.method.uses_kernel
+        else None
+        for trial in fitted
+    ]
+    predicted, neighbors, *more = (np.array(one.open()) for one in outputs)
+    return Found(predicted, neighbors, sigma, *more)
+
+
+def _fitted(
+    rows: Rows, trials: list[Trial], width: int, pool: Pool, seed: int
+) -> list[Trial]:
+    """Apply rules for the bandwidth to the distances among the rows that learn."""
+    plan, width = trials[0].plan, min(width, len(rows.x) - 1)
+    kernels: dict[tuple[Any, int], Kernel] = {}
+    own: Candidates | None = None
+    for trial in trials:
+        kernel = trial.plan.kernel
+        rule = getattr(kernel, "sigma", None)
+        idle = not trial.plan.method.uses_kernel
+        if idle or not isinstance(rule, str) or rule == "local":
+            kernels[kernel, trial.k] = kernel
+            continue
+        if own is None:
+            if not width:
+                raise InputError(
+                    "only one training row is distinct: it has no distances to take "
+                    "sigma from: give one"
+                )
+            own = Auto().find(wanted_of(plan, rows, width, pool, seed))
+        if (kernel, trial.k) not in kernels:
+            kernels[kernel, trial.k] = kernel.fit(_cut(own, trial.k))
+    return [
+        replace(trial, plan=replace(trial.plan, kernel=kernels[trial.plan.kernel, k]))
+        for trial in trials
+        for k in (trial.k,)
+    ]
+
+
+def _cut(found: Candidates, k: int) -> Candidates:
+    """Return the k best of all candidates."""
+    return replace(found, index=found.index[:, :k], distance=found.distance[:, :k])
+
+
+def _block(task: _Task, start: int, stop: int) -> tuple[Any, ...]:
+    """Classify some points by every trial."""
+    rows, n, t = slice(start, stop), stop - start, len(task.trials)
+    x, points = task.x.open(), task.points.open()[rows]
+    twin = np.asarray(task.twin.open()[rows])
+    shares = tuple(np.asarray(one.open()) for one in task.shares)
+    predicted, neighbors = np.empty((2, n, t), np.int32)
+    weights = np.empty((n, t, task.classes)) if task.full else None
+    errors, certificate = np.full((2, n, t), np.nan)
+    for at, trial in enumerate(task.trials):
+        method, kernel = trial.plan.method, trial.plan.kernel
+        index, distance = (
+            np.ascontiguousarray(one.open()[rows, : trial.k])
+            for one in (task.index, task.distance)
+        )
+        found = method.weigh(Problem(x, points, index, distance, kernel))
+        found = with_twins(found, index, twin, has_error=method.has_error)
+        votes = class_weights(found.weights, index, shares, task.classes)
+        predicted[:, at] = winners(votes)
+        neighbors[:, at] = (found.weights > 0).sum(axis=1)
+        if weights is not None:
+            weights[:, at] = votes
+        if found.errors is not None:
+            errors[:, at] = found.errors
+        if found.certificate is not None:
+            certificate[:, at] = found.certificate
+    result = predicted, neighbors
+    return (*result, weights, errors, certificate) if task.full else result

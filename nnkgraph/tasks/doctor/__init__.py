@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nnkgraph import registry, report
+from nnkgraph.build import report
+from nnkgraph.build.run import estimated_seconds, k_warnings, make_plan, rows_of
 from nnkgraph.data import Features
-from nnkgraph.executors import open_pool
-from nnkgraph.find import rows_of
-from nnkgraph.prepare import estimated_seconds, k_warnings, make_plan
-from nnkgraph.stages import Stages
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.executors import open_pool
+from nnkgraph.runtime.progress import Stages
+from nnkgraph.tasks.columns import describe_columns
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._case import MIN_WEIGHT, Case
-from nnkgraph.tasks.doctor._columns import describe_columns
-from nnkgraph.tasks.doctor._findings import findings
-from nnkgraph.tasks.doctor._suggest import Suggestion, better_scale, suggest
+from nnkgraph.tasks.doctor._figures import MIN_WEIGHT, Case
+from nnkgraph.tasks.doctor._findings import Suggestion, better_scale, findings, suggest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from nnkgraph.executors import Pool
-    from nnkgraph.tasks.doctor._finding import Finding
+    from nnkgraph.runtime.executors import Pool
+    from nnkgraph.tasks.columns import Finding
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,212 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nnkgraph.report import CERTIFICATE_LIMIT
-from nnkgraph.tasks.doctor._columnwords import column_findings
-from nnkgraph.tasks.doctor._figures import NEAR, SATURATED
-from nnkgraph.tasks.doctor._finding import Finding, bars_of, share
-from nnkgraph.tasks.doctor._reach import distance_findings, outside_findings
+from nnkgraph.build.report import CERTIFICATE_LIMIT
+from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.runtime import registry
+from nnkgraph.tasks.columns import Finding, bars_of, column_findings, share
+from nnkgraph.tasks.doctor._figures import (
+    ENOUGH,
+    NEAR,
+    SATURATED,
+    distance_facts,
+    overlap_facts,
+    support_facts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from nnkgraph.tasks.doctor._figures import Case
+
+
+SAME_GRAPH = 0.8
+"""Share of common edges from which on two graphs are nearly the same."""
+
+LOCAL = 4.0
+"""How many times the 5 % quantile the 95 % quantile of the k-th distances may be."""
+
+_MUTUAL: dict[str, Any] = {"method": "knn", "symmetrize": "mutual"}
+_WAYS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, "the default rule leaves no node isolated"),
+    ({"min_degree": 3}, "the default rule isolates nodes, --min-degree 3 none"),
+    (
+        {"symmetrize": "error-union", "min_degree": 3},
+        "only a rule that keeps one-sided edges leaves no node isolated",
+    ),
+    ({"method": "knn"}, "NNK leaves nodes isolated under every rule, kNN does not"),
+)
+"""What is tried in turn, and the reason where it is taken."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Options for ``build_graph`` that were tried out."""
+
+    settings: dict[str, Any]
+    """What differs from the options that the data was looked at with."""
+
+    reasons: list[str]
+    """Why, one line each."""
+
+    facts: dict[str, Any]
+    """What ``report.facts`` says about the graph."""
+
+
+def better_scale(case: Case, scale: str, columns: dict[str, Any]) -> tuple[str, str]:
+    """Return a scaling that should be tried and the reason, or nothing."""
+    nearness = case.plan.kernel.nearness
+    if scale != "none" or not columns:
+        return "", ""
+    if nearness in DISTANCES and columns["scale_apart"] and not columns["principal"]:
+        return "standard", (
+            f"{len(columns['narrow'])} of {columns['columns']} columns hardly count "
+            "beside wider ones without scaling"
+        )
+    products = nearness == "inner-product" and not columns["zero_rows"]
+    if products and case.facts()["isolated"] > 0.01 * len(case.rows.x):
+        return "unit", "inner products favor long rows, which become hubs"
+    return "", ""
+
+
+def suggest(case: Case, *, free_sigma: bool) -> Suggestion | None:
+    """Try options in turn and return the first without isolated nodes.
+
+    Parameters
+    ----------
+    case : Case
+        The rows, scaled as they should be.
+    free_sigma : bool
+        Whether the bandwidth was left to a rule, so that a better one may be taken.
+
+    Returns
+    -------
+    Suggestion or None
+        None where every graph has isolated nodes: of a single row, for instance.
+    """
+    local, why = _local(case) if free_sigma else ({}, "")
+    for base, first in _bases(case, local, why):
+        ways = [*_saturated_ways(case, base), *_WAYS]
+        for way, reason in ways:
+            settings = {**way, **base}
+            facts = case.facts(**{k: v for k, v in settings.items() if k != "kernel"})
+            bad = case.failed(settings.get("method", "nnk"), settings.get("sigma"))
+            if not facts["isolated"] and not bad:
+                reasons = [text for text in (first, reason) if text]
+                return Suggestion(settings, reasons, facts)
+    return None
+
+
+def _local(case: Case) -> tuple[dict[str, Any], str]:
+    """Say whether every node should have a bandwidth of its own."""
+    distances = distance_facts(case)
+    if not distances or not case.has_sigma or case.is_local:
+        return {}, ""
+    spread = distances["kth_spread"]
+    if spread is not None and spread < LOCAL:
+        return {}, ""
+    apart = "without bound" if spread is None else f"by a factor of {spread:.1f}"
+    return _with_local(case), (
+        f"the distance to the last candidate varies {apart}: one bandwidth does not "
+        "fit all nodes"
+    )
+
+
+def _with_local(case: Case) -> dict[str, Any]:
+    """Return the options for local bandwidths; the kernel without its own sigma."""
+    name = registry.spec(case.plan.kernel).partition(":")[0]
+    return {"kernel": name, "sigma": "local"}
+
+
+def _bases(
+    case: Case, local: dict[str, Any], why: str
+) -> list[tuple[dict[str, Any], str]]:
+    """Return the bandwidths to try; a local one in the end, whatever the spread."""
+    bases = [(local, why)]
+    if case.has_sigma and not case.is_local and not local:
+        forced = "with one bandwidth for all, nodes stay isolated"
+        bases.append((_with_local(case), forced))
+    return bases
+
+
+def _saturated_ways(
+    case: Case, base: dict[str, Any]
+) -> list[tuple[dict[str, Any], str]]:
+    """Return mutual kNN as the first choice where NNK gives nearly the same graph."""
+    support = support_facts(case)
+    if not support["saturated"]:
+        return []
+    same = overlap_facts(case, base.get("sigma"))["jaccard"]
+    if same < SAME_GRAPH:
+        return []
+    reason = (
+        f"NNK keeps more than {100 * SATURATED:.0f} % of the candidates and shares "
+        f"{100 * same:.0f} % of the edges with mutual kNN, which is simpler and faster"
+    )
+    kept = f"{reason}; --min-degree 3 keeps nodes from being isolated"
+    return [(_MUTUAL, reason), ({**_MUTUAL, "min_degree": 3}, kept)]
+
+
+def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
+    """Say for how many nodes nothing outside the candidates matters."""
+    title = "was k enough?"
+    outside, n = figures["outside"], figures["rows"]["distinct"]
+    above = outside["nodes_above"]
+    proven = "proven" if figures["search"]["exact"] else "likely (search approximate)"
+    yield Finding(
+        title,
+        f"{proven} for {share(n - above, n)} nodes: nothing outside their candidates "
+        f"has a similarity above {ENOUGH:g}",
+    )
+    if above:
+        more = (
+            "a bandwidth of each node's own leaves it there"
+            if figures["local"]
+            else f"build --grow {ENOUGH:g} looks further for them"
+        )
+        yield Finding(
+            title,
+            f"open for {above}, up to {outside['max']:.3g} (median of all "
+            f"{outside['median']:.3g}): {more}",
+        )
+    yield Finding(
+        title,
+        f"{100 * outside['last_kept_share']:.1f} % of the nodes keep their last "
+        "candidate",
+    )
+
+
+def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
+    """Say how the bandwidth fits the distances, and those each other."""
+    found = figures["distances"]
+    kth, sigma = found["kth"], found["sigma"]
+    title = "distances" if sigma is None else "bandwidth and distances"
+    beside = (
+        f"nearest {found['nearest_median']:.4g}, last {kth['median']:.4g} (medians)"
+    )
+    if sigma is not None:
+        mean = "mean sigma" if figures["local"] else "sigma"
+        beside = f"{mean} {sigma:.6g} beside the distances of candidates: {beside}"
+    yield Finding(title, beside)
+    spread = found["kth_spread"]
+    factor = "" if spread is None else f", a factor of {spread:.2f}"
+    yield Finding(
+        title,
+        f"last candidate: {kth['q05']:.4g} to {kth['q95']:.4g} for 90 % of the nodes"
+        f"{factor}; {kth['min']:.4g} to {kth['max']:.4g} for all",
+    )
+    if (
+        sigma is not None
+        and not figures["local"]
+        and (spread is None or spread >= LOCAL)
+    ):
+        yield Finding(title, "that is wide: try --sigma local", advice=True)
+    for warning in found["warnings"]:
+        yield Finding(title, warning, advice=True)
+
 
 _HUB = 10.0
 """Times k: nodes that are chosen more often count as hubs."""

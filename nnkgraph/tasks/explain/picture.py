@@ -6,15 +6,119 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.tasks.explain._places import check_places, is_projected, places
-from nnkgraph.tasks.explain._planes import region, view
+from nnkgraph.data.scaling import scaled
+from nnkgraph.errors import InputError
 from nnkgraph.tasks.plot import new_figure
-
-__all__ = ["check_places", "draw_explanation", "has_planes", "is_projected"]
 
 if TYPE_CHECKING:
     from nnkgraph.data import Features, FloatArray
     from nnkgraph.tasks.explain import Explanation
+
+
+def view(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the corners of a square, or cube, with all points and a margin."""
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2
+    half = 0.58 * float(np.ptp(points, axis=0).max())
+    half = half if half > 0 else 1.0
+    return middle - half, middle + half
+
+
+def region(
+    node: FloatArray, neighbors: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return the corners of what lies before all planes, within a view.
+
+    Parameters
+    ----------
+    node : (2,) array
+        Where the node is.
+    neighbors : (m, 2) array
+        The planes go through these, perpendicular to their lines to the node.
+    low, high : (2,) arrays
+        Corners of the view.
+
+    Returns
+    -------
+    (corners, 2) array
+        A convex polygon around the node.
+    """
+    corners = np.array([low, [high[0], low[1]], high, [low[0], high[1]]])
+    for neighbor in neighbors:
+        normal = neighbor - node
+        beyond = (corners - neighbor) @ normal
+        kept = []
+        for at in range(len(corners)):
+            here, there = beyond[at - 1], beyond[at]
+            if (here > 0) != (there > 0):
+                step = here / (here - there)
+                kept.append(corners[at - 1] + step * (corners[at] - corners[at - 1]))
+            if there <= 0:
+                kept.append(corners[at])
+        corners = np.array(kept).reshape(-1, 2)
+    return corners
+
+
+def projected(points: FloatArray) -> tuple[FloatArray, float]:
+    """Return the plane in which points spread most, and its share of their variance."""
+    centered = points - points.mean(axis=0)
+    _, size, axes = np.linalg.svd(centered, full_matrices=False)
+    at = np.zeros((len(points), 2))
+    for i, axis in enumerate(axes[:2]):
+        # The largest entry in size is positive: pictures do not flip.
+        at[:, i] = centered @ (axis * np.sign(axis[np.abs(axis).argmax()]))
+    whole = float((size**2).sum())
+    return at, float((size[:2] ** 2).sum()) / whole if whole > 0 else 1.0
+
+
+def check_places(features: Features, coordinates: Features | None, kernel: str) -> None:
+    """Refuse what cannot be drawn, before any work is done."""
+    where = features if coordinates is None else coordinates
+    size = where.x.shape[1]
+    if coordinates is None and kernel.partition(":")[0] == "precomputed":
+        raise InputError(
+            f"{features.name}: similarities say not where nodes are: a picture needs "
+            "--coords FILE with 2 or 3 columns"
+        )
+    if coordinates is not None and size not in {2, 3}:
+        raise InputError(
+            f"{where.name}: {size} columns; a picture needs 2 or 3 of them"
+        )
+    if len(where.x) != len(features.x):
+        raise InputError(
+            f"{where.name}: coordinates of {len(where.x)} nodes, but {features.name} "
+            f"has {len(features.x)} rows"
+        )
+    if where.ids and features.ids and where.ids != features.ids:
+        raise InputError(
+            f"{where.name}: its ids are not those of {features.name}, or in another "
+            "order"
+        )
+
+
+def is_projected(features: Features, coordinates: Features | None) -> bool:
+    """Return whether a picture shows a plane that the features do not name."""
+    return coordinates is None and features.x.shape[1] not in {2, 3}
+
+
+def places(
+    found: Explanation,
+    features: Features,
+    coordinates: Features | None,
+    shown: list[int],
+) -> tuple[FloatArray, float]:
+    """Return a place for every row, and how much of the spread a projection shows.
+
+    Of a projection only the rows that are shown have one: others would seem near.
+    """
+    if coordinates is not None:
+        return np.asarray(coordinates.x, np.float64), 1.0
+    x = scaled(features.x, found.facts["scale"], features.name)
+    if not is_projected(features, coordinates):
+        return np.asarray(x, np.float64), 1.0
+    at = np.full((len(x), 2), np.nan)
+    at[shown], share = projected(np.asarray(x[shown], np.float64))
+    return at, share
+
 
 # Told apart by color-blind readers too.
 _KEPT, _NODE, _REGION, _DROPPED = "#0072b2", "#d55e00", "#56b4e9", "#7f7f7f"

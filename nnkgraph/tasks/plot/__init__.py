@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from nnkgraph.tasks.plot._adjacency import draw_adjacency
-from nnkgraph.tasks.plot._figure import SUFFIXES, new_figure, rendered
-from nnkgraph.tasks.plot._histograms import draw_histograms
 from nnkgraph.tasks.plot._network import draw
-from nnkgraph.tasks.plot._places import count_unplaced, laid_out
+from nnkgraph.tasks.plot.figure import (
+    SUFFIXES,
+    count_unplaced,
+    laid_out,
+    new_figure,
+    rendered,
+)
+from nnkgraph.tasks.plot.histograms import draw_histograms
 
 __all__ = [
     "SUFFIXES",

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.tasks.plot._figure import BAR, QUIET, WIDTH, new_panels, titles
+from nnkgraph.tasks.plot.figure import BAR, QUIET, WIDTH, new_panels, titles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import Graph
-    from nnkgraph.labels import Labels
-    from nnkgraph.tasks.plot._figure import Graphs
+    from nnkgraph.data.labels import Labels
+    from nnkgraph.tasks.plot.figure import Graphs
 
 CELLS = 400
 """Per side: about the pixels of a panel, so that no edge falls between two."""

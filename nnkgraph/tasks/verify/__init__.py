@@ -9,10 +9,11 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.errors import ParameterError
-from nnkgraph.stages import Stages
+from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.verify._agree import judge
 from nnkgraph.tasks.verify._derive import derive
-from nnkgraph.tasks.verify._parts import (
+from nnkgraph.tasks.verify._slow import Space
+from nnkgraph.tasks.verify.checks import (
     bridges_check,
     features_check,
     rule_check,
@@ -20,8 +21,7 @@ from nnkgraph.tasks.verify._parts import (
     without_bridges,
     without_copies,
 )
-from nnkgraph.tasks.verify._recipe import Check, recipe_of
-from nnkgraph.tasks.verify._slow import Space
+from nnkgraph.tasks.verify.recipe import Check, recipe_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, IndexArray
-    from nnkgraph.tasks.verify._recipe import Recipe
+    from nnkgraph.tasks.verify.recipe import Recipe
 
     Bools = NDArray[np.bool_]
     Outcome = tuple[Any, Any, Any]

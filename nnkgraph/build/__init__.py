@@ -1,0 +1,1 @@
+"""From features to a graph: the order of the stages."""

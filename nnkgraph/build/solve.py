@@ -1,0 +1,198 @@
+"""The middle stage: weights of all candidate edges, block by block on a pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nnkgraph.data import Neighborhoods, SparseGram
+from nnkgraph.data.sparse import share_rows, work_columns
+from nnkgraph.kernels import Problem
+from nnkgraph.runtime import blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nnkgraph.data import Candidates, FloatArray, IndexArray
+    from nnkgraph.data.sparse import SharedGram, SharedRows
+    from nnkgraph.kernels import Kernel
+    from nnkgraph.methods import Method
+    from nnkgraph.runtime.checkpoint import Checkpoint
+    from nnkgraph.runtime.executors import Pool, Shared
+
+
+_BLOCK_SECONDS = 0.1
+"""What a block should take: progress is seen, Ctrl-C is heard, little can be lost."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What every block needs; small, because it travels to the workers."""
+
+    x: Shared | SharedGram | SharedRows
+    points: Shared | SharedGram | SharedRows | None
+    index: Shared
+    distance: Shared
+    first: Shared | None
+    kernel: Kernel
+    method: Method
+    start: int
+    """Which of all rows has the first of the candidates."""
+
+
+def solve(
+    pool: Pool,
+    x: Any,
+    candidates: Candidates,
+    *,
+    kernel: Kernel,
+    method: Method,
+    first: IndexArray | None = None,
+    points: Any = None,
+    start: int = 0,
+    k: int = 0,
+    block: int = 0,
+    on_rows: Callable[[int], object] = lambda _: None,
+    checkpoint: Checkpoint | None = None,
+) -> Neighborhoods:
+    """Weigh every candidate edge.
+
+    Parameters
+    ----------
+    pool : Pool
+        Where the blocks are computed.
+    x : (n, d) array
+        The rows as the kernel sees them.
+    candidates : Candidates
+        The (n, m) candidates, of all rows or of a part of them.
+    kernel, method : plug-ins
+        A fitted kernel and the method.
+    first : (n,) array of int, optional
+        The lowest row with the same values, where there may be identical rows.
+    points : (n, d) array, optional
+        New points whose candidates these are; by default the rows themselves.
+    start : int
+        The row that the first of the candidates belong to.
+    k : int
+        Neighbors that were asked for, where a method looks at more candidates.
+    block : int
+        Rows that are sent to a worker at once, 0 for what suits their number; the
+        result does not depend on it.
+    on_rows : callable
+        Hears how many rows were just done.
+    checkpoint : Checkpoint, optional
+        Where finished blocks are kept; a method that looks at all nodes at once has
+        none.
+    """
+    if not method.local:
+        every = np.arange(len(x))
+        return method.weigh(
+            Problem(
+                x,
+                x,
+                candidates.index,
+                candidates.distance,
+                kernel,
+                every,
+                k=k,
+                on_step=on_rows,
+            )
+        )
+    n, m = candidates.index.shape
+    task = _Task(
+        share_rows(pool, x),
+        None if points is None else share_rows(pool, points),
+        pool.share(candidates.index),
+        pool.share(candidates.distance),
+        None if first is None else pool.share(first),
+        kernel,
+        method,
+        start,
+    )
+    weights = pool.output((n, m), np.float64)
+    errors = pool.output((n,), np.float64) if method.has_error else None
+    certificate = pool.output((n,), np.float64) if method.has_certificate else None
+    blocks.run(
+        pool,
+        _weigh_block,
+        task,
+        (weights, errors, certificate),
+        rows=n,
+        first=start,
+        block=block or _block_rows(n, m, work_columns(x), pool.workers, checkpoint),
+        on_rows=on_rows,
+        kept=blocks.kept_in(checkpoint, "solve"),
+    )
+    return Neighborhoods(
+        weights.open(),
+        None if errors is None else np.array(errors.open()),
+        None if certificate is None else np.array(certificate.open()),
+    )
+
+
+def row_seconds(m: int, d: int) -> float:
+    """Return what a node with m candidates of d features takes, roughly."""
+    return 1e-7 + m * m * (5e-10 + 7e-11 * d)
+
+
+def _block_rows(
+    n: int, m: int, d: int, workers: int, checkpoint: Checkpoint | None
+) -> int:
+    """Return a block size that gives every worker equally many blocks."""
+    most = max(16, min(4096, round(_BLOCK_SECONDS / row_seconds(m, d))))
+    if checkpoint:
+        return most  # whatever the number of workers
+    rounds = max(1, -(-n // (most * workers)))
+    return max(1, -(-n // (rounds * workers)))
+
+
+def _weigh_block(
+    task: _Task, start: int, stop: int
+) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    x, rows = task.x.open(), slice(start, stop)
+    part = slice(start - task.start, stop - task.start)
+    index, distance = task.index.open()[part], task.distance.open()[part]
+    if task.points is not None:
+        points: Any = task.points.open()
+        problem = Problem(x, points[part], index, distance, task.kernel)
+    else:
+        every = np.arange(start, stop)
+        queries = None if isinstance(x, SparseGram) else x[rows]
+        problem = Problem(x, queries, index, distance, task.kernel, every)
+    if task.first is None or not task.method.has_error:
+        found = task.method.weigh(problem)
+    else:
+        found = weigh_with_copies(task.method, problem, task.first.open(), rows)
+    return found.weights, found.errors, found.certificate
+
+
+def weigh_with_copies(
+    method: Method, problem: Problem, first: IndexArray, rows: slice
+) -> Neighborhoods:
+    """Weigh with identical candidates counted as one: the one of lowest index.
+
+    A candidate identical to the node itself explains it perfectly: it gets weight 1,
+    and the error is zero.
+    """
+    index = problem.index
+    same_as = np.where(
+        index >= 0, first[np.maximum(index, 0)], -1 - np.arange(index.shape[1])
+    )
+    order = np.argsort(same_as, axis=1, kind="stable")
+    ordered = np.take_along_axis(same_as, order, axis=1)
+    again = np.zeros(index.shape, np.bool_)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    repeated = np.zeros(index.shape, np.bool_)
+    np.put_along_axis(repeated, order, again, axis=1)
+
+    found = method.weigh(replace(problem, index=np.where(repeated, -1, index)))
+    twin = (same_as == first[rows][:, np.newaxis]) & ~repeated
+    copied = twin.any(axis=1)
+    found.weights[copied] = twin[copied]
+    for values in (found.errors, found.certificate):
+        if values is not None:
+            values[copied] = 0.0
+    return found

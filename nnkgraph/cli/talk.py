@@ -1,0 +1,123 @@
+"""Text that fits a terminal of 80 columns, the same there and in a pipe."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import traceback as tracebacks
+from dataclasses import dataclass
+
+import click
+
+from nnkgraph.errors import OutputError
+
+
+@dataclass
+class _Level:
+    verbosity: int = 0
+
+
+@dataclass
+class _Failures:
+    """Exit code of a call that went on after a failure: the first one counts."""
+
+    exit_code: int = 0
+
+    def add(self, code: int) -> None:
+        self.exit_code = self.exit_code or code
+
+
+level = _Level()
+failures = _Failures()
+
+
+def reset(verbosity: int) -> None:
+    """Set how much is said: -1 only errors and warnings, 0 a summary, 1 more."""
+    level.verbosity = verbosity
+    failures.exit_code = 0
+
+
+def printable(text: str) -> str:
+    """Escape control characters, which could otherwise drive the terminal."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def error(message: str) -> None:
+    """Say in one line what went wrong."""
+    _write(f"nnkgraph: error: {printable(message)}")
+
+
+def warning(message: str) -> None:
+    """Say what the user should look at; not even --quiet hides it."""
+    _write(f"nnkgraph: warning: {printable(message)}")
+
+
+def summary(message: str) -> None:
+    """Say what was done, unless --quiet was given."""
+    if level.verbosity >= 0:
+        _write(printable(message))
+
+
+def detail(message: str) -> None:
+    """Say more, where -v was given."""
+    if level.verbosity >= 1:
+        _write(printable(message))
+
+
+def data(text: str) -> None:
+    """Print what was asked for."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as failure:
+        raise OutputError(
+            f"standard output: cannot be written: {failure.strerror}".lower()
+        ) from failure
+
+
+def traceback() -> None:
+    """Show the traceback of the current error, where -vv was given."""
+    if level.verbosity >= 2:
+        _write(tracebacks.format_exc().rstrip())
+
+
+def _write(text: str) -> None:
+    if sys.stderr is not None:
+        click.echo(text, err=True)
+
+
+WIDTH = 80
+_GLUE = "\xa0"
+"""A space at which no line ends; text that was made printable has none."""
+
+
+def hanging(start: str, text: str, *, indent: int = 0, room: int = 0) -> str:
+    """Return text behind its start, further lines below the text or at an indent.
+
+    Words that are longer than a line stay whole: they may be names of files.
+    """
+    import textwrap
+
+    return textwrap.fill(
+        text.replace(" %", f"{_GLUE}%"),
+        WIDTH - room,
+        initial_indent=start,
+        subsequent_indent=" " * (indent or len(start)),
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).replace(_GLUE, " ")
+
+
+def glued(text: str) -> str:
+    """Return a text that :func:`hanging` does not take apart."""
+    return text.replace(" ", _GLUE)
+
+
+def shell_line(start: str, line: str) -> str:
+    """Return a command in lines that a shell takes as one, with backslashes."""
+    words = " ".join(glued(shlex.quote(word)) for word in shlex.split(line))
+    lines = hanging(start, words, indent=len(start) + 2, room=2)
+    return lines.replace("\n", " \\\n")

@@ -1,0 +1,249 @@
+"""The values that cross the stages: nothing else does.
+
+``Features`` are read, ``Candidates`` are found, ``Neighborhoods`` are solved,
+a ``Graph`` is written, or ``Answers`` to queries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.data.checks import (
+    as_float,
+    check_finite,
+    check_ids,
+    check_shape,
+    row_blocks,
+)
+from nnkgraph.data.objects import Convertible
+from nnkgraph.data.sparse import SparseGram, SparseRows
+
+__all__ = [
+    "Answers",
+    "Candidates",
+    "Features",
+    "Graph",
+    "Neighborhoods",
+    "SparseGram",
+    "SparseRows",
+]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+    from scipy.sparse import csr_array
+
+    FloatArray = NDArray[np.floating[Any]]
+    IndexArray = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Features:
+    """A feature matrix whose values were checked.
+
+    Make one with :meth:`of`, which checks and converts; the constructor trusts.
+    """
+
+    x: Any
+    """(n, d), float32 or float64, C order, finite; may be a read-only memory map.
+
+    For kernel ``precomputed`` it is (n, n), and may be a ``SparseGram``; for kernels
+    ``cosine``, ``gaussian`` and ``linear`` it may be ``SparseRows``.
+    """
+
+    ids: tuple[str, ...] | None = None
+    """Row names, unique, or None where rows are known by their number."""
+
+    name: str = "array"
+    """Where the values came from, for messages and reports."""
+
+    dtype: str = "float64"
+    """The dtype the values had before they were converted."""
+
+    warnings: tuple[str, ...] = ()
+    """What was lost when they were converted."""
+
+    columns: tuple[str, ...] | None = None
+    """Names of the columns, where a table has them."""
+
+    @classmethod
+    def of(
+        cls,
+        x: ArrayLike,
+        /,
+        *,
+        ids: Sequence[str] | None = None,
+        name: str = "array",
+        gaps: bool = False,
+    ) -> Features:
+        """Check a matrix and return it as features.
+
+        float32 and float64 in C order are taken as they are, without a copy.
+        Every other real dtype is converted without loss (long double and 64-bit
+        integers: to the nearest float64). Sparse matrices of scipy stay sparse.
+
+        Parameters
+        ----------
+        gaps : bool
+            Whether NaN may stand for values that are not there: only for pictures.
+
+        Raises
+        ------
+        InputError
+            For values that are no real numbers, shapes that are no matrix, NaN and
+            infinity (with row, column and count), and repeated ids.
+        """
+        if hasattr(x, "tocsr"):  # a sparse matrix of scipy
+            matrix: Any = x
+            rows: Any = SparseRows.of(matrix, name)
+            named = None if ids is None else check_ids(ids, rows, name)
+            return cls(rows, named, name, str(matrix.dtype))
+        array = np.asanyarray(x)
+        dtype = str(array.dtype)
+        check_shape(array, name)
+        wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
+        array = as_float(array)
+        check_finite(array, name, gaps=gaps)
+        warnings: tuple[str, ...] = ()
+        if wide and max(float(array.max()), -float(array.min())) >= 2**53:
+            warnings = (f"{name}: integers beyond 2**53 were rounded to float64",)
+        checked = None if ids is None else check_ids(ids, array, name)
+        return cls(array, checked, name, dtype, warnings)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the values in C order as float64, whatever the dtype."""
+        if isinstance(self.x, SparseRows):
+            return self.x.sha256()
+        digest = hashlib.sha256()
+        if isinstance(self.x, SparseGram):
+            digest.update(np.ascontiguousarray(self.x.indptr, dtype="<i8").data)
+            digest.update(np.ascontiguousarray(self.x.indices, dtype="<i8").data)
+            digest.update(np.ascontiguousarray(self.x.data, dtype="<f8").data)
+            return digest.hexdigest()
+        for block in row_blocks(self.x):
+            digest.update(np.ascontiguousarray(block, dtype="<f8").data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """For every node, the nodes it may be joined to, nearest first."""
+
+    index: IndexArray
+    """(n, m) row numbers, -1 where a candidate is missing."""
+
+    distance: FloatArray
+    """(n, m) float64 distances, inf where a candidate is missing."""
+
+    backend: str = "exact"
+    """The search that found them, as ``name:key=value,...``."""
+
+    exact: bool = True
+    """Whether these are by definition the nearest ones."""
+
+    threads: int = 1
+    """Threads that influenced the result; 1 where none could."""
+
+    recall: float | None = None
+    """Share of the true nearest nodes that were found, estimated on a sample."""
+
+    notes: tuple[str, ...] = ()
+    """What the user should know about how they were found."""
+
+
+@dataclass(frozen=True)
+class Neighborhoods:
+    """The weight of every candidate edge, and how well it explains its node."""
+
+    weights: FloatArray
+    """(n, m) float64, aligned with the candidates; zero means no edge."""
+
+    errors: FloatArray | None = None
+    """(n,) the objective J at the solution, where the method has one."""
+
+    certificate: FloatArray | None = None
+    """(n,) relative violation of the optimality conditions, where there are any."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What a method says about its work as a whole: iterations, its own certificate."""
+
+    failure: str = ""
+    """Why the result is not what was asked for, where a method did not get there."""
+
+
+@dataclass(frozen=True)
+class Graph(Convertible):
+    """A weighted graph and what is known about how it came to be."""
+
+    adjacency: csr_array
+    """(n, n) float64, canonical CSR: sorted, no duplicates, no zeros, no diagonal."""
+
+    ids: tuple[str, ...] | None = None
+    """Node names, or None where nodes are known by their number."""
+
+    directed: bool = False
+    """False promises an adjacency that is symmetric to the bit."""
+
+    errors: FloatArray | None = None
+    """(n,) J of every node, where the method has one."""
+
+    candidates: IndexArray | None = None
+    """(n, m) int32 candidates, kept when the search was approximate or they grew."""
+
+    bridges: IndexArray | None = None
+    """(m, 2) edges that only connect components, lower node first, or None."""
+
+    provenance: dict[str, Any] = field(default_factory=dict)
+    """Parameters and fingerprints that determine the result; plain JSON values."""
+
+    report: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What happened while it was built; never stored with the graph."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.adjacency.shape[0])
+
+    @property
+    def edges(self) -> int:
+        """Number of edges: each undirected one counts once."""
+        return self.adjacency.nnz if self.directed else self.adjacency.nnz // 2
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The neighborhoods of queries among rows that are known."""
+
+    weights: csr_array
+    """(queries, rows) float64, canonical CSR: row i is the neighborhood of query i."""
+
+    errors: FloatArray | None = None
+    """(queries,) J, where the method has one."""
+
+    query_ids: tuple[str, ...] | None = None
+    """Names of the queries, or None where they are known by their number."""
+
+    ids: tuple[str, ...] | None = None
+    """Names of the rows, or None."""
+
+    provenance: dict[str, Any] = field(default_factory=dict)
+    """What determines the result; plain JSON values."""
+
+    report: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What happened; never stored."""
+
+    distances: csr_array | None = None
+    """Distances at the places of the weights, where the kernel has any."""
+
+    nearest: IndexArray | None = None
+    """(queries,) the best candidate of each, whatever its weight; -1 for none."""
+
+    identical: IndexArray | None = None
+    """(queries,) the first row with the same values as the query, or -1."""

@@ -1,0 +1,113 @@
+"""Checks of feature matrices: shape, dtype, values and ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.errors import InputError
+from nnkgraph.runtime.arrays import converted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.floating[Any]]
+
+_BLOCK_VALUES = 1 << 22
+"""Values looked at in one go when a whole matrix is walked over."""
+
+_LARGEST, _SMALLEST = 1e150, 1e-150
+"""Beyond these the square of a value leaves the range of float64."""
+
+
+def row_blocks(x: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield blocks of rows of a bearable size."""
+    rows = max(1, _BLOCK_VALUES // max(1, x.shape[1]))
+    for start in range(0, len(x), rows):
+        yield x[start : start + rows]
+
+
+def check_shape(array: NDArray[Any], name: str) -> None:
+    """Refuse what is no matrix of real numbers."""
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name}: the values have dtype {array.dtype}, which is no real number; "
+            "convert them to float32 or float64"
+        )
+    if array.ndim == 1:
+        raise InputError(
+            f"{name}: the array is 1-dimensional ({array.size} values); a feature "
+            "matrix has one row per node: reshape it to (n, 1) or (1, d)"
+        )
+    if array.ndim != 2:
+        raise InputError(
+            f"{name}: the array has shape {array.shape}; a matrix with one row per "
+            "node and one column per feature is needed"
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"{name}: the matrix has no rows")
+    if array.shape[1] == 0:
+        raise InputError(f"{name}: the matrix has no columns")
+
+
+def as_float(array: NDArray[Any]) -> FloatArray:
+    """Convert to native float32 where that is exact, else to float64; C order."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    small = kind == "b" or (kind in "iu" and size <= 2) or (kind == "f" and size <= 4)
+    target = np.dtype(np.float32 if small else np.float64)
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # infinity is refused later, with its place
+        return converted(array, target)
+
+
+def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:
+    """Refuse NaN, infinity and values whose squares leave the range of float64.
+
+    With `gaps`, NaN stands for a value that is not there, and passes.
+    """
+    count, first, row, largest = 0, (0, 0), 0, 0.0
+    for block in row_blocks(x):
+        bad = np.isinf(block) if gaps else ~np.isfinite(block)
+        if bad.any():
+            where = np.argwhere(bad)
+            first = first if count else (row + int(where[0, 0]), int(where[0, 1]))
+            count += len(where)
+        elif block.size:
+            # fmax and fmin pass over NaN, and start from what changes nothing.
+            largest = max(
+                largest,
+                float(np.fmax.reduce(block, axis=None, initial=0.0)),
+                -float(np.fmin.reduce(block, axis=None, initial=0.0)),
+            )
+        row += len(block)
+    if count:
+        value = x[first]
+        what = "NaN" if np.isnan(value) else "infinity (or a value beyond the dtype)"
+        raise InputError(
+            f"{name}: {what} at row {first[0]}, column {first[1]} (counted from 0); "
+            f"{count} such value{'s' * (count > 1)} in all: remove or fill them"
+        )
+    if largest > _LARGEST or 0 < largest < _SMALLEST:
+        raise InputError(
+            f"{name}: values up to {largest:.3g} leave the range of squared distances; "
+            "divide all values by a common factor"
+        )
+
+
+def check_ids(ids: Sequence[str], x: FloatArray, name: str) -> tuple[str, ...]:
+    """Return ids as text; refuse repeated ones, or too few."""
+    names = tuple(str(one) for one in ids)
+    if len(names) != len(x):
+        raise InputError(f"{name}: {len(names)} ids for {len(x)} rows")
+    if len(set(names)) != len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise InputError(
+            f"{name}: the id {twice!r} stands in more than one row; ids name nodes "
+            "and must differ"
+        )
+    return names

@@ -1,0 +1,261 @@
+"""Compiled loops over pairs of rows: what kernels and searches are made from.
+
+``base`` says what a pair's value is: a name of ``BASES``.
+All functions write into arrays they are given and never depend on the block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.data import sums
+from nnkgraph.data.sparse import SparseRows
+from nnkgraph.data.sums import inner_product, l1_distance, squared_distance
+from nnkgraph.runtime.jit import compiled, frozen, inlined
+
+if TYPE_CHECKING:
+    from nnkgraph.data import FloatArray, IndexArray, SparseGram
+
+
+@compiled
+def _gram_value(indptr: Any, indices: Any, data: Any, i: int, j: int) -> float:
+    low, high = indptr[i], indptr[i + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if indices[middle] < j:
+            low = middle + 1
+        else:
+            high = middle
+    found = low < indptr[i + 1] and indices[low] == j
+    return data[low] if found else 0.0
+
+
+@compiled
+def _gram_within(indptr: Any, indices: Any, data: Any, index: Any, out: Any) -> None:
+    for q in range(index.shape[0]):
+        place = 0
+        for i in range(index.shape[1]):
+            for j in range(i + 1):
+                a, b = index[q, i], index[q, j]
+                if a >= 0 and b >= 0:
+                    out[q, place] = _gram_value(indptr, indices, data, a, b)
+                place += 1
+
+
+@compiled
+def _gram_cross(
+    indptr: Any, indices: Any, data: Any, rows: Any, index: Any, out: Any
+) -> None:
+    for q in range(index.shape[0]):
+        for i in range(index.shape[1]):
+            if index[q, i] >= 0:
+                out[q, i] = _gram_value(indptr, indices, data, rows[q], index[q, i])
+
+
+@compiled
+def _gram_best(
+    indptr: Any, indices: Any, data: Any, rows: Any, index: Any, score: Any
+) -> None:
+    k = index.shape[1]
+    for q in range(rows.shape[0]):
+        for e in range(indptr[rows[q]], indptr[rows[q] + 1]):
+            j, value = indices[e], -data[e]
+            if j == rows[q] or data[e] == 0.0 or (k > 0 and value >= score[q, k - 1]):
+                continue
+            t = k - 1
+            while t > 0 and score[q, t - 1] > value:
+                score[q, t], index[q, t] = score[q, t - 1], index[q, t - 1]
+                t -= 1
+            score[q, t], index[q, t] = value, j
+
+
+def gram_within_values(gram: SparseGram, index: IndexArray) -> FloatArray:
+    """Return the similarities of every two candidates, as packed triangles."""
+    b, m = index.shape
+    out = np.zeros((b, m * (m + 1) // 2))
+    _gram_within(*_gram_arrays(gram), frozen(np.ascontiguousarray(index)), out)
+    return out
+
+
+def gram_cross_values(
+    gram: SparseGram, rows: IndexArray, index: IndexArray
+) -> FloatArray:
+    """Return the similarities of rows and their candidates; inf where there is none."""
+    out = np.where(index >= 0, 0.0, np.inf)
+    _gram_cross(*_gram_arrays(gram), rows, frozen(np.ascontiguousarray(index)), out)
+    return out
+
+
+def most_similar(
+    gram: SparseGram, rows: IndexArray, index: IndexArray, score: FloatArray
+) -> None:
+    """Fill rows of -1 and inf with the largest similarities there are, negated."""
+    _gram_best(*_gram_arrays(gram), rows, index, score)
+
+
+def _gram_arrays(gram: SparseGram) -> tuple[Any, Any, Any]:
+    return frozen(gram.indptr), frozen(gram.indices), frozen(gram.data)
+
+
+BASES = ("squared-distance", "inner-product", "absolute-product", "l1-distance", "gram")
+"""Values of two rows. For ``gram`` they stand in a matrix: row i, column j."""
+
+DISTANCES = {"squared-distance", "l1-distance"}
+"""Bases that say how far apart rows are; the others say how similar they are."""
+
+
+@inlined
+def pair_value(a: Any, i: int, b: Any, j: int, base: int) -> Any:
+    """Return the value of ``a[i]`` and ``b[j]`` for the first two of ``BASES``."""
+    if base == 1:
+        return inner_product(a, i, b, j)
+    return squared_distance(a, i, b, j)
+
+
+@inlined
+def any_value(a: Any, i: int, b: Any, j: int, base: int) -> Any:
+    """Return the value of ``a[i]`` and ``b[j]``, whatever the base."""
+    if base == 4:
+        return np.float64(a[i, j])
+    if base == 3:
+        return l1_distance(a, i, b, j)
+    if base == 2:
+        return abs(inner_product(a, i, b, j))
+    return pair_value(a, i, b, j, base)
+
+
+@compiled
+def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
+    for i in range(index.shape[0]):
+        for j in range(index.shape[1]):
+            if index[i, j] < 0:
+                out[i, j] = np.inf
+            else:
+                out[i, j] = any_value(queries, i, x, index[i, j], base)
+
+
+def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
+    """Return the value of every query with each of its candidates.
+
+    Parameters
+    ----------
+    x : (n, d) array
+        All rows.
+    queries : (b, d) array
+        One row per line of ``index``, of the same dtype as ``x``.
+    index : (b, m) array of int
+        Candidates; -1 gives inf.
+    base : str
+        What is computed: a name of ``BASES``.
+
+    Returns
+    -------
+    (b, m) array of float64
+    """
+    if isinstance(x, SparseRows):
+        return sums.cross_values(x, queries, index, base)
+    out = np.empty(index.shape)
+    _cross(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
+    return out
+
+
+@compiled
+def _within(x: Any, index: Any, base: int, out: Any) -> None:
+    for q in range(index.shape[0]):
+        place = 0
+        for i in range(index.shape[1]):
+            for j in range(i + 1):
+                if index[q, i] < 0 or index[q, j] < 0:
+                    out[q, place] = 0.0
+                else:
+                    out[q, place] = any_value(x, index[q, i], x, index[q, j], base)
+                place += 1
+
+
+def within_values(x: Any, index: Any, base: str) -> Any:
+    """Return the value of every two candidates of a query, as packed triangles.
+
+    Returns
+    -------
+    (b, m(m+1)/2) array of float64
+        Lower triangles row by row, diagonals included; 0 where one is missing.
+    """
+    if isinstance(x, SparseRows):
+        return sums.within_values(x, index, base)
+    b, m = index.shape
+    out = np.empty((b, m * (m + 1) // 2))
+    _within(frozen(x), frozen(index), BASES.index(base), out)
+    return out
+
+
+@compiled
+def _within_differences(x: Any, queries: Any, index: Any, moved: Any, out: Any) -> None:
+    for q in range(index.shape[0]):
+        place = 0
+        for i in range(index.shape[1]):
+            for t in range(x.shape[1]):
+                moved[i, t] = 0.0
+                if index[q, i] >= 0:
+                    moved[i, t] = np.float64(x[index[q, i], t]) - queries[q, t]
+            for j in range(i + 1):
+                out[q, place] = inner_product(moved, i, moved, j)
+                place += 1
+
+
+def within_differences(x: Any, queries: Any, index: Any) -> Any:
+    """Return the inner products of candidates as seen from their query.
+
+    Returns
+    -------
+    (b, m(m+1)/2) array of float64
+        ``(x_i - q) . (x_j - q)`` as packed triangles; 0 where one is missing.
+    """
+    b, m = index.shape
+    out = np.empty((b, m * (m + 1) // 2))
+    moved = np.empty((m, x.shape[1]))
+    _within_differences(frozen(x), frozen(queries), frozen(index), moved, out)
+    return out
+
+
+@compiled
+def _row_hashes(bits: Any, negative_zero: Any, out: Any) -> None:
+    for i in range(bits.shape[0]):
+        total = np.uint64(14695981039346656037)
+        for t in range(bits.shape[1]):
+            value = np.uint64(bits[i, t])
+            if value == negative_zero:
+                value = np.uint64(0)
+            total = (total ^ value) * np.uint64(1099511628211)
+            total ^= total >> np.uint64(29)
+        out[i] = total
+
+
+@compiled
+def _first_of_equal(x: Any, hashes: Any, order: Any, out: Any) -> None:
+    n = order.shape[0]
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and hashes[order[stop]] == hashes[order[start]]:
+            stop += 1
+        for i in range(start, stop):
+            out[order[i]] = order[i]
+            for j in range(start, i):
+                if out[order[j]] == order[j] and np.all(x[order[i]] == x[order[j]]):
+                    out[order[i]] = order[j]
+                    break
+        start = stop
+
+
+def first_equal_rows(x: Any) -> Any:
+    """Return, for every row, the lowest row number with the same values."""
+    x = frozen(x)
+    single = x.dtype == np.float32
+    bits = x.view(np.uint32 if single else np.uint64)
+    hashes = np.empty(len(x), np.uint64)
+    _row_hashes(bits, np.uint64(1 << 31 if single else 1 << 63), hashes)
+    first = np.empty(len(x), np.int64)
+    _first_of_equal(x, hashes, np.argsort(hashes, kind="stable"), first)
+    return first

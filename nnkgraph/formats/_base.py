@@ -1,0 +1,173 @@
+"""What a file format is, and what is asked of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
+
+from nnkgraph.errors import OutputError, ParameterError
+from nnkgraph.runtime.files import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import (
+        Answers,
+        Candidates,
+        Features,
+        FloatArray,
+        Graph,
+        IndexArray,
+    )
+    from nnkgraph.runtime.files import Source
+
+    Note = Callable[[str], None]
+    Sparse = Literal["", "rows", "similarities"]
+
+
+def ignore(remark: str, /) -> None:
+    """Drop a remark that nobody wants to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """What the user said about a table of text."""
+
+    header: bool | None = None
+    """Whether the first row holds names; None finds out."""
+
+    id_column: str | None = None
+    """Name or number, counted from 0, of the column with the row ids."""
+
+    delimiter: str | None = None
+    """What stands between two fields; None decides by suffix."""
+
+    drop: tuple[str, ...] = ()
+    """Columns that are left out: names or numbers, several with commas between."""
+
+    dropped_before: bool = False
+    """Whether another file of the call had the columns to drop: these may lack some."""
+
+    absent: Callable[[], None] | None = None
+    """Called where there is no such id column; None makes that an error."""
+
+    beside: bool = False
+    """Whether rows describe nodes that are known: a column called id names them."""
+
+    known: AbstractSet[str] = frozenset()
+    """Ids of the rows or nodes that this table is about, where they have any."""
+
+    sparse: Sparse = ""
+    """What a sparse matrix is: similarities, rows that stay sparse, or dense rows."""
+
+    gaps: bool = False
+    """Whether NaN may stand for values that are not there, as in coordinates."""
+
+    note: Note = ignore
+    """Called with each remark for the user, one line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a graph goes."""
+
+    name: str
+    """What the user typed, safe to print."""
+
+    suffix: str
+    """The file name ending that chose the format."""
+
+    classes: Sequence[str] | None = None
+    """The class of every node, empty where it has none, for programs that color."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a graph carries besides its edges."""
+
+    ids: tuple[str, ...] | None = None
+    errors: FloatArray | None = None
+    candidates: IndexArray | None = None
+    bridges: IndexArray | None = None
+
+
+def unfit(one: str, target: Target, why: str) -> OutputError:
+    """Return the error for an id that a format cannot carry."""
+    return OutputError(f"{target.name}: the id '{show(one)}' {why}")
+
+
+class Format:
+    """A file format; a subclass defines those of the methods that make sense for it."""
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """The file name endings that choose this format."""
+
+    binary: ClassVar[bool] = False
+    """Whether its bytes would garble a terminal."""
+
+    has_items: ClassVar[bool] = False
+    """Whether ``FILE::ITEM`` names one of several arrays inside."""
+
+    has_columns: ClassVar[bool] = False
+    """Whether a binary table names its columns, so that one can be that of the ids."""
+
+    has_classes: ClassVar[bool] = False
+    """Whether the nodes of its graphs can carry a class."""
+
+    beside: ClassVar[tuple[str, ...]] = ()
+    """The fields of `Extras` that its graphs need a second file for."""
+
+    def read_features(self, source: Source, options: TextOptions, /) -> Features:
+        """Read a feature matrix."""
+        raise self._unable("read_features")
+
+    def read_column(
+        self, source: Source, options: TextOptions, /
+    ) -> tuple[NDArray[Any], Sequence[str] | None]:
+        """Read one value per row, and the rows' ids where there are any."""
+        raise self._unable("read_column")
+
+    def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
+        """Read and check a graph; `extras` is what a second file added."""
+        raise self._unable("read_graph")
+
+    def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
+        """Write a graph to an open file."""
+        raise self._unable("write_graph")
+
+    def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
+        """Refuse ids that the format, or the file beside it, cannot carry."""
+        for one in ids:
+            # Arrays of text drop NULs from the end of their elements.
+            if one.endswith("\0"):
+                raise unfit(one, target, "ends in a NUL character; rename it")
+
+    def read_candidates(
+        self, source: Source, /
+    ) -> tuple[IndexArray, FloatArray | None]:
+        """Read neighbors and, where there are any, their distances."""
+        raise self._unable("read_candidates")
+
+    def write_candidates(
+        self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
+    ) -> None:
+        """Write neighbors and distances to an open file."""
+        raise self._unable("write_candidates")
+
+    def write_answers(
+        self, stream: BinaryIO, answers: Answers, target: Target, /
+    ) -> None:
+        """Write neighborhoods of queries to an open file."""
+        raise self._unable("write_answers")
+
+    def _unable(self, role: str) -> ParameterError:
+        """Return the error for a role that the format does not have."""
+        return ParameterError(f"format {type(self).__name__} does not {role}")
+
+    @classmethod
+    def can(cls, role: str) -> bool:
+        """Return whether the format defines a method."""
+        return getattr(cls, role) is not getattr(Format, role)

@@ -1,0 +1,1 @@
+"""The machine: limits, arrays, blocks, workers and compiled code."""

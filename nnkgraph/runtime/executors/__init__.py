@@ -1,0 +1,203 @@
+"""Executors: where blocks of rows are computed. One file each."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from nnkgraph.errors import ParameterError, ResourceError
+from nnkgraph.runtime import arrays, registry
+from nnkgraph.runtime.limits import granted_cpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+
+
+@lru_cache(maxsize=32)
+def _map(mapped: Mapped) -> NDArray[Any]:
+    if 0 in mapped.shape:  # nothing cannot be mapped
+        return np.empty(mapped.shape, mapped.dtype)
+    mode: Any = "r+" if mapped.writable else "r"
+    try:
+        array: NDArray[Any] = np.memmap(
+            mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
+        )
+    except FileNotFoundError as error:
+        raise ResourceError(
+            f"{mapped.path}: is not there on {platform.node()}; it may have been "
+            "removed, or be on a disk that this machine does not see"
+        ) from error
+    arrays.watch(array)
+    return array
+
+
+def forget_maps() -> None:
+    """Let go of files that were mapped: removed ones then free their space."""
+    _map.cache_clear()
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """An array in a file: small to send, mapped wherever it is opened."""
+
+    path: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+    writable: bool = False
+
+    def open(self) -> NDArray[Any]:
+        """Return the array; the file is mapped once in every process."""
+        return _map(self)
+
+
+@dataclass(frozen=True)
+class Here:
+    """An array of this very process."""
+
+    array: NDArray[Any]
+
+    def open(self) -> NDArray[Any]:
+        """Return the array."""
+        return self.array
+
+
+Shared = Mapped | Here
+
+
+class Pool(Protocol):
+    """Workers that are ready; what an executor opens."""
+
+    @property
+    def workers(self) -> int:
+        """How many blocks are computed at the same time."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many threads this process itself may keep busy while its workers wait."""
+        ...
+
+    @property
+    def stretch(self) -> int:
+        """How many times as large blocks should be: a task may cost more or less."""
+        ...
+
+    patience: float | None
+    """Seconds without a finished block after which a worker hangs; None: never."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether workers write their rows into outputs; else they return them."""
+        ...
+
+    def share(self, array: NDArray[Any], /) -> Shared:
+        """Return a handle under which every worker can open the array."""
+        ...
+
+    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Shared:
+        """Return a new array for the rows of every worker's results."""
+        ...
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Start a call on some worker."""
+        ...
+
+    def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
+        """Return those of some calls that are done, at least one, or none in time."""
+        ...
+
+    def revive(self) -> None:
+        """Replace the workers after one of them died."""
+        ...
+
+
+class Executor(Protocol):
+    """Opens pools of workers."""
+
+    in_process: ClassVar[bool]
+    """Whether its workers share this process, and so cost nothing to start."""
+
+    @property
+    def attached(self) -> bool:
+        """Whether its workers are there already, whatever their number."""
+        ...
+
+    def open(
+        self,
+        workers: int,
+        /,
+        *,
+        patience: float | None = None,
+        beside: str | None = None,
+    ) -> AbstractContextManager[Pool]:
+        """Start workers; they and their temporary files end with the context.
+
+        ``beside`` is a directory that other machines are likely to see as well.
+        """
+        ...
+
+
+_MOST_PER_CPU = 4
+"""More workers than this for each processor only get into each other's way."""
+
+_SMALL_SECONDS = 4.0
+"""Work below this is done before worker processes would have started and paid off."""
+
+
+PATIENCE = 3600.0
+"""Seconds for a block, which takes less than one: whatever takes longer hangs."""
+
+
+def open_pool(
+    spec: str,
+    workers: int | str,
+    *,
+    seconds: float,
+    patience: float = PATIENCE,
+    beside: str | None = None,
+) -> AbstractContextManager[Pool]:
+    """Open the pool that suits a job.
+
+    Parameters
+    ----------
+    spec : str
+        An executor as ``name:key=value,...``.
+    workers : int or "auto"
+        How many; "auto" takes the processors granted, with threads for a small job.
+    seconds : float
+        Rough estimate of the work on one processor.
+    patience : float
+        Seconds without a finished block after which worker processes count as hung;
+        0 waits for ever.
+    beside : str, optional
+        A directory for temporary files that workers on other machines have to see.
+    """
+    count, in_process = pool_size(spec, workers, seconds=seconds)
+    executor: Executor = registry.create("executors", spec)
+    if count == 1 and not executor.attached:
+        executor = registry.create("executors", "serial")
+    elif in_process and not executor.in_process:
+        executor = registry.create("executors", "threads")
+    return executor.open(count, patience=patience or None, beside=beside)
+
+
+def pool_size(spec: str, workers: int | str, *, seconds: float) -> tuple[int, bool]:
+    """Return how many workers a job gets, and whether they are in this process."""
+    executor: Executor = registry.create("executors", spec)
+    count = granted_cpus() if workers == "auto" else int(workers)
+    if count < 1:
+        raise ParameterError(f"workers must be at least 1, not {count}")
+    count = min(count, _MOST_PER_CPU * granted_cpus())
+    if executor.attached:
+        return count, False
+    small = workers == "auto" and seconds < _SMALL_SECONDS
+    return count, executor.in_process or count == 1 or small

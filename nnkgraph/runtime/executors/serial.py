@@ -1,0 +1,71 @@
+"""One after the other, in this process."""
+
+from __future__ import annotations
+
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nnkgraph.runtime.arrays import new_array
+from nnkgraph.runtime.executors import Here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.runtime.executors import Executor, Pool
+
+
+@dataclass
+class _SerialPool:
+    threads: int
+    workers: int = 1
+    patience: float | None = None
+    in_place: bool = True
+    stretch: int = 1
+
+    def share(self, array: NDArray[Any], /) -> Here:
+        return Here(array)
+
+    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Here:
+        return Here(new_array(shape, dtype))
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*args))
+        return future
+
+    def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
+        return wait(running, return_when=FIRST_COMPLETED).done
+
+    def revive(self) -> None:
+        """There is nothing that could have died."""
+
+
+@dataclass(frozen=True)
+class Serial:
+    """Everything in this process: starts nothing, easy to debug."""
+
+    in_process: ClassVar[bool] = True
+    attached: ClassVar[bool] = False
+
+    @contextmanager
+    def open(
+        self,
+        workers: int,
+        /,
+        *,
+        patience: float | None = None,
+        beside: str | None = None,
+    ) -> Iterator[Pool]:
+        """Open a pool of one; ``workers`` limits the threads of matrix products."""
+        from threadpoolctl import threadpool_limits
+
+        del patience, beside  # what hangs in this process cannot be ended
+        with threadpool_limits(limits=workers, user_api="blas"):
+            yield _SerialPool(workers)
+
+
+plugin: type[Executor] = Serial

@@ -1,0 +1,186 @@
+"""What belongs to each node: coordinates and values in the order of a graph."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.data import Features
+from nnkgraph.errors import InputError, ParameterError, ResourceError
+from nnkgraph.tasks.layout import lay_out
+
+if TYPE_CHECKING:
+    from nnkgraph.data import Graph
+
+    Graphs = list[tuple[str, Graph]]
+    """Graphs and the names of their files, one panel each."""
+    from numpy.typing import NDArray
+
+    from nnkgraph.runtime.progress import Stages
+
+
+SUFFIXES = (".png", ".svg", ".pdf")
+WIDTH = 5.2
+"""Of one panel, in inches: two fill a page of text."""
+
+INK, QUIET = "#0072b2", "#767676"
+"""For what matters, and for what goes beside it."""
+
+_DPI = {"png": 120}
+"""Of a png; what is rasterized inside of a vector graphic is finer."""
+
+
+BAR = 1.0
+"""Room for a color bar, in inches."""
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure, its size in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ResourceError(
+            "pictures need matplotlib: pip install 'nnkgraph[plot]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def new_panels(width: float, height: float, title: str | None) -> Any:
+    """Return an empty figure whose panels keep their shape, with room for a title."""
+    figure = new_figure(width, height + 0.4 * (title is not None))
+    figure.set_layout_engine("compressed", h_pad=0.08, w_pad=0.08)
+    if title is not None:
+        figure.suptitle(title.replace("$", r"\$"), fontsize=13)
+    return figure
+
+
+def rendered(figure: Any, name: str) -> bytes:
+    """Return a figure as the bytes of a file; equal figures give equal bytes."""
+    import matplotlib as mpl
+
+    ending = name.lower().rpartition(".")[2]
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "nnkgraph"}):
+        figure.savefig(
+            buffer,
+            format=ending,
+            dpi=_DPI.get(ending, 200),
+            metadata=dates.get(ending),
+        )
+    return buffer.getvalue()
+
+
+def titles(graphs: Graphs) -> list[str]:
+    """Return what stands above each panel: how the graph was made, and its size."""
+    made = [_made(name, graph) for name, graph in graphs]
+    if len(set(made)) < len(made):
+        made = [name.replace("\\", "/").rpartition("/")[2] for name, _ in graphs]
+    return [
+        f"{_plain(one)}: {graph.edges} edges, {graph.edges / graph.nodes:.1f} per node"
+        for one, (_, graph) in zip(made, graphs, strict=True)
+    ]
+
+
+def _made(name: str, graph: Graph) -> str:
+    known = graph.provenance
+    if "method" not in known or "k" not in known:
+        return name
+    return f"{known['method']}, k = {known['k']}"
+
+
+def _plain(text: str) -> str:
+    """Return text that is drawn as it is: no formulas, the end of a long path."""
+    short = text if len(text) <= 40 else "..." + text[-37:]
+    return "".join(c if c.isprintable() else "?" for c in short).replace("$", r"\$")
+
+
+_SHOWN = 5
+
+
+def places(
+    coordinates: Features, columns: tuple[int, ...] | None
+) -> NDArray[np.float64]:
+    """Return two or three columns; a node that lacks one of them lacks all.
+
+    Raises
+    ------
+    InputError
+        Where there are more columns and nobody chose, or no node has a place.
+    """
+    x, name = coordinates.x, coordinates.name
+    if columns is None:
+        if x.shape[1] not in {2, 3}:
+            advice = ": choose with --axes, as in --axes 0,1" if x.shape[1] > 3 else ""
+            raise InputError(
+                f"{name}: {x.shape[1]} columns; a picture needs 2 or 3 of them{advice}"
+            )
+        columns = tuple(range(x.shape[1]))
+    if len(columns) not in {2, 3} or max(columns) >= x.shape[1] or min(columns) < 0:
+        raise ParameterError(
+            f"{name}: --axes {','.join(map(str, columns))} has to name 2 or 3 of the "
+            f"columns 0 to {x.shape[1] - 1}"
+        )
+    at = np.array(x[:, list(columns)], np.float64)
+    at[np.isnan(at).any(axis=1)] = np.nan
+    if np.isnan(at).all():
+        raise InputError(f"{name}: no node has coordinates; all rows have a NaN")
+    return at
+
+
+def for_nodes(
+    values: NDArray[np.float64], source: Features, graph: Graph, name: str
+) -> NDArray[np.float64]:
+    """Return rows in the order of a graph's nodes, NaN where a node has none.
+
+    Where both sides have names, names decide; otherwise the order does, and the
+    numbers must agree.
+    """
+    if source.ids is None or graph.ids is None:
+        if len(values) != graph.nodes:
+            raise InputError(
+                f"{source.name}: {len(values)} rows, but {name} has {graph.nodes} nodes"
+            )
+        return values
+    if source.ids == graph.ids:
+        return values
+    place = {one: at for at, one in enumerate(graph.ids)}
+    strange = [one for one in source.ids if one not in place]
+    if strange:
+        some = ", ".join(map(repr, strange[:_SHOWN]))
+        verb = "id is" if len(strange) == 1 else "ids are"
+        raise InputError(
+            f"{source.name}: {len(strange)} {verb} not in {name}: {some}"
+            + ", ..." * (len(strange) > _SHOWN)
+        )
+    ordered = np.full((graph.nodes, *values.shape[1:]), np.nan)
+    ordered[[place[one] for one in source.ids]] = values
+    return ordered
+
+
+def laid_out(graphs: Graphs, *, stages: Stages | None = None) -> Features:
+    """Return coordinates for all graphs, from the edges of the first one."""
+    name, graph = graphs[0]
+    places = lay_out(graph, stages=stages)
+    return Features(places, graph.ids, f"the layout of {name}")
+
+
+def count_unplaced(
+    graphs: Graphs, coordinates: Features, columns: tuple[int, ...] | None
+) -> int:
+    """Return how many nodes of a graph have no coordinates and are not drawn."""
+    at = places(coordinates, columns)
+    where = [for_nodes(at, coordinates, graph, name) for name, graph in graphs]
+    return max(int(np.isnan(one[:, 0]).sum()) for one in where)
+
+
+def errors_of(graph: Graph, name: str) -> NDArray[np.float64]:
+    """Return J of every node, or say why there is none."""
+    if graph.errors is None:
+        raise InputError(
+            f"{name}: the file holds no error J per node; build it with a "
+            "method that has one, such as nnk"
+        )
+    return np.asarray(graph.errors, np.float64)

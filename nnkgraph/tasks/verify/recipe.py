@@ -1,0 +1,164 @@
+"""What a graph says about how it was built, for ``verify`` and ``explain``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.runtime import registry
+
+if TYPE_CHECKING:
+    from nnkgraph.data import Graph
+
+_NEEDED = (
+    "k",
+    "method",
+    "kernel",
+    "sigma",
+    "rule",
+    "min_weight",
+    "min_degree",
+    "scale",
+    "duplicates",
+    "search",
+    "shape",
+    "sha256",
+)
+
+_NEARNESS = {
+    "gaussian": "squared-distance",
+    "cosine": "squared-distance",
+    "lle": "squared-distance",
+    "laplacian": "l1-distance",
+    "linear": "inner-product",
+    "precomputed": "gram",
+    "function": "similarity",
+}
+"""What the candidates of a kernel are ordered by."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was compared."""
+
+    name: str
+    status: str
+    """``ok``, ``FAILED`` or ``not checked``."""
+    text: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The parameters of a graph."""
+
+    k: int
+    method: str
+    weigher: Any
+    """The method's plug-in: only its parameters are read."""
+
+    kernel: str
+    plugin: Any
+    """The kernel's plug-in: its parameters, and a function of the user's own."""
+
+    sigma: float | None
+    rule: str
+    min_weight: float
+    min_degree: int
+    scale: str
+    duplicates: str
+    search: str
+    shape: tuple[int, ...]
+    sha256: str
+    digits: int = 0
+    grow: bool = False
+    bridged: bool = False
+
+    @property
+    def nearness(self) -> str:
+        """What candidates are ordered by."""
+        if self.kernel == "polynomial":
+            return "inner-product" if self.plugin.degree % 2 else "absolute-product"
+        return _NEARNESS[self.kernel]
+
+    @property
+    def shift(self) -> float:
+        """What is added to an inner product before its sign is forgotten."""
+        return self.plugin.c / self.plugin.gamma if self.kernel == "polynomial" else 0.0
+
+    @property
+    def plain(self) -> bool:
+        """Whether integers stay integers: gamma and c may bring in fractions."""
+        if self.kernel != "polynomial":
+            return self.kernel != "function"
+        return self.plugin.gamma == 1.0 and self.plugin.c in {0.0, 1.0}
+
+    @property
+    def exact(self) -> bool:
+        """Whether the candidates are the nearest ones by definition."""
+        return self.search.partition(":")[0] in {"exact", "kdtree", "radius"}
+
+    @property
+    def has_error(self) -> bool:
+        """Whether the method has an error J."""
+        return self.method in {"nnk", "omp", "mp", "l1"}
+
+    @property
+    def solvable(self) -> bool:
+        """Whether a node's weights follow from its own candidates."""
+        return self.method not in {"aew", "kalofolias"}
+
+    @property
+    def width(self) -> int:
+        """Candidates that the method chooses from."""
+        return 2 * self.k if self.method == "kalofolias" else self.k
+
+    @property
+    def sigma_rule(self) -> float | str | None:
+        """The bandwidth that was asked for: a number or the name of a rule."""
+        rule: float | str | None = getattr(self.plugin, "sigma", None)
+        return rule
+
+
+def recipe_of(graph: Graph, name: str) -> Recipe:
+    """Read the parameters that a graph carries.
+
+    Raises
+    ------
+    InputError
+        Where it carries none, or some that make no sense.
+    """
+    known = graph.provenance
+    missing = [key for key in _NEEDED if key not in known]
+    if missing:
+        raise InputError(
+            f"{name}: the graph does not say how it was built ({', '.join(missing)} "
+            "missing): only graphs that nnkgraph wrote do"
+        )
+    try:
+        weigher = registry.create("methods", known["method"])
+        plugin = registry.create("kernels", known["kernel"])
+        return Recipe(
+            k=int(known["k"]),
+            method=known["method"].partition(":")[0],
+            weigher=weigher,
+            kernel=registry.full_spec("kernels", known["kernel"]).partition(":")[0],
+            plugin=plugin,
+            sigma=None if known["sigma"] is None else float(known["sigma"]),
+            rule=str(known["rule"]),
+            min_weight=float(known["min_weight"]),
+            min_degree=int(known["min_degree"]),
+            scale=str(known["scale"]),
+            duplicates=str(known["duplicates"]),
+            search=str(known["search"]),
+            shape=tuple(int(size) for size in known["shape"]),
+            sha256=str(known["sha256"]),
+            digits=int(known.get("digits", known.get("round", 0))),
+            grow=known.get("grow") is not None,
+            bridged=known.get("connect", "none") != "none",
+        )
+    except (ParameterError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{name}: the graph's provenance is damaged: {error}"
+        ) from None

@@ -1,0 +1,195 @@
+"""Queries: neighborhoods of new points, and of old ones."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from conftest import SAMPLES
+from scipy import sparse
+from scipy.optimize import nnls
+
+from nnkgraph.build.graph import build_graph
+from nnkgraph.build.query import query_neighborhoods
+from nnkgraph.errors import InputError, ParameterError
+
+
+@pytest.fixture(scope="module")
+def digits():
+    with h5py.File(SAMPLES / "digits.h5") as file:
+        return file["features"][:].astype(float)
+
+
+@pytest.mark.parametrize("method", ["nnk", "knn", "mp", "omp", "l1", "kstar", "lle"])
+@pytest.mark.parametrize("kernel", ["gaussian", "cosine", "laplacian"])
+def test_data_in_itself_is_the_directed_graph(digits, method, kernel):
+    x = np.unique(digits[:500], axis=0)
+    options = {"k": 15, "method": method, "kernel": kernel}
+    graph = build_graph(x, symmetrize="none", min_weight=0, **options)
+    found = query_neighborhoods(x, x, exclude_identical=True, **options)
+    assert np.array_equal(found.weights.indptr, graph.adjacency.indptr)
+    assert np.array_equal(found.weights.indices, graph.adjacency.indices)
+    assert np.array_equal(found.weights.data, graph.adjacency.data)
+    if graph.errors is not None:
+        assert np.array_equal(found.errors, graph.errors)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial", "lle"])
+def test_inner_products_too(digits, kernel):
+    x = np.unique(digits[:300], axis=0) / 16
+    options = {"k": 9, "kernel": kernel}
+    graph = build_graph(x, symmetrize="none", min_weight=0, **options)
+    found = query_neighborhoods(x, x, exclude_identical=True, **options)
+    assert abs(found.weights - graph.adjacency).max() <= 1e-12
+
+
+def test_weights_solve_the_regression(digits):
+    data, queries = digits[:600], digits[600:700]
+    found = query_neighborhoods(data, queries, k=20)
+    sigma = found.report["sigma"]
+    assert sigma == build_graph(data, k=20).report["sigma"]
+    for i in range(0, 100, 10):
+        distance = np.square(data - queries[i]).sum(1)
+        near = np.argsort(distance, kind="stable")[:20]
+        gram = np.exp(
+            -np.square(data[near][:, None] - data[near]).sum(-1) / (2 * sigma**2)
+        )
+        cross = np.exp(-distance[near] / (2 * sigma**2))
+        root = np.linalg.cholesky(gram).T
+        theta, _ = nnls(root, np.linalg.solve(root.T, cross))
+        weights = found.weights[[i]].toarray()[0]
+        assert weights[near] == pytest.approx(theta, abs=1e-8)
+        assert found.errors[i] == pytest.approx(
+            0.5 - cross @ theta + theta @ gram @ theta / 2, abs=1e-10
+        )
+
+
+def test_a_query_that_is_in_the_data_finds_itself(digits):
+    data = np.unique(digits[:200], axis=0)
+    found = query_neighborhoods(data, data[[5, 7]], k=9)
+    assert found.weights.toarray()[[0, 1], [5, 7]].tolist() == [1.0, 1.0]
+    assert found.weights.nnz == 2
+    assert found.errors.tolist() == [0.0, 0.0]
+    assert found.report["identical"] == 2
+
+
+def test_copies_in_the_data_count_as_one(digits):
+    data = np.unique(digits[:200], axis=0)
+    twice = np.concatenate([data, data])
+    one, two = (query_neighborhoods(d, digits[300:320], k=9) for d in (data, twice))
+    assert np.array_equal(one.weights.toarray(), two.weights.toarray()[:, : len(data)])
+    assert two.weights[:, len(data) :].nnz == 0
+
+
+def test_distances_nearest_and_identical_rows_are_those_of_the_data_as_given(digits):
+    data = np.concatenate([digits[:2], digits[:100]])  # rows 2 and 3 are copies
+    queries = digits[[1, 50, 700]]
+    found = query_neighborhoods(data, queries, k=12, scale="standard")
+    assert found.identical.tolist() == [1, 52, -1]
+    assert found.nearest[:2].tolist() == [1, 52]
+    assert np.array_equal(found.distances.indices, found.weights.indices)
+    width = np.where(data.std(axis=0) > 0, data.std(axis=0), np.inf)
+    row, column = found.weights.nonzero()
+    distance = np.linalg.norm((queries[row] - data[column]) / width, axis=1)
+    np.testing.assert_allclose(found.distances[row, column], distance, rtol=1e-10)
+    far = np.linalg.norm((queries[2] - data) / width, axis=1)
+    assert found.nearest[2] == far.argmin()
+    assert query_neighborhoods(data, queries, k=5, kernel="linear").distances is None
+
+
+def test_scaling_comes_from_the_data(digits):
+    data, queries = digits[:300], digits[300:340]
+    found = query_neighborhoods(data, queries, k=9, scale="standard")
+    low, width = data.mean(0), data.std(0)
+    width[width == 0] = np.inf
+    by_hand = query_neighborhoods((data - low) / width, (queries - low) / width, k=9)
+    assert abs(found.weights - by_hand.weights).max() < 1e-12
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("k", [1, 30, 300])
+def test_workers_cannot_be_seen(digits, workers, k):
+    data = np.unique(digits[:320], axis=0)[:300]
+    found = query_neighborhoods(data, digits[700:760], k=k, workers=workers)
+    first = query_neighborhoods(data, digits[700:760], k=k)
+    assert np.array_equal(found.weights.data, first.weights.data)
+
+
+def test_candidates_from_a_file(run, digits, tmp_path):
+    data, queries = digits[:200], digits[300:330]
+    distance = np.square(data - queries[:, None]).sum(-1)
+    near = np.argsort(distance, axis=1, kind="stable")[:, :12]
+    np.savez(tmp_path / "knn.npz", neighbors=near)
+    np.save(tmp_path / "data.npy", data)
+    np.save(tmp_path / "queries.npy", queries)
+    files = (tmp_path / "data.npy", tmp_path / "queries.npy", "-k", 12)
+    search = f"precomputed:path={tmp_path / 'knn.npz'}"
+    assert run("query", *files, "-o", tmp_path / "a.npz").code == 0
+    assert run("query", *files, "-o", tmp_path / "b.npz", "--search", search).code == 0
+    a, b = (sparse.load_npz(tmp_path / name) for name in ("a.npz", "b.npz"))
+    assert a.shape == (30, 200)
+    assert (a != b).nnz == 0
+
+
+def test_tables_name_queries_and_rows(run, tmp_path):
+    (tmp_path / "data.csv").write_text("id,x,y\na,0,0\nb,0,1\nc,9,9\n")
+    (tmp_path / "new.csv").write_text("id,x,y\nq,0,0.5\nfar,1e6,1e6\n")
+    result = run(
+        "query",
+        tmp_path / "data.csv",
+        tmp_path / "new.csv",
+        *("--id-column", "id", "-o", tmp_path / "out.tsv", "--sigma", 1, "-k", 2),
+        *("--normalize", "--json"),
+    )
+    assert result.code == 0, result.err
+    lines = (tmp_path / "out.tsv").read_text().splitlines()
+    assert lines[0] == "# query\tneighbor\tweight\terror"
+    cells = [line.split("\t") for line in lines[1:3]]
+    assert [cell[:2] for cell in cells] == [["q", "a"], ["q", "b"]]
+    assert [float(cell[2]) for cell in cells] == pytest.approx([0.5, 0.5])
+    assert lines[3].split("\t")[:3] == ["far", "", "0"]
+    report = json.loads(result.out)
+    assert report["without_neighbors"] == 1
+    assert report["certificate"]["nodes_failed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"method": "kalofolias"}, ParameterError),
+        ({"method": "eps"}, ParameterError),
+        ({"kernel": "precomputed"}, ParameterError),
+        ({"search": "kdtree"}, ParameterError),
+        ({"k": 21}, InputError),
+    ],
+)
+def test_what_cannot_be_asked(options, error):
+    x = np.random.default_rng(0).normal(size=(20, 20))
+    with pytest.raises(error):
+        query_neighborhoods(x, x[:3], **options)
+
+
+@pytest.mark.parametrize("far", [1e30, 1e60, 1e140])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_queries_far_from_the_data_find_the_nearest_rows(far, workers):
+    t = np.random.default_rng(0).normal(size=(3000, 1))
+    for data in (np.hstack([t, -t]), np.random.default_rng(1).normal(size=(3000, 3))):
+        points = np.full((7, data.shape[1]), far)
+        found = query_neighborhoods(
+            data, points, k=5, method="lle", kernel="gaussian", workers=workers
+        )
+        assert (np.diff(found.weights.indptr) > 0).all()
+        # Seen from there all rows are equally far: the lowest row numbers win.
+        assert found.weights.indices.max() < 5
+
+
+def test_a_single_row_can_be_found():
+    found = query_neighborhoods([[1.0, 2.0]], [[1.0, 3.0]], sigma=1.0)
+    assert found.weights.toarray() == pytest.approx(np.exp(-0.5))
+    with pytest.raises(InputError, match="give one"):
+        query_neighborhoods([[1.0, 2.0]], [[1.0, 3.0]])
+
+
+def test_columns_have_to_match():
+    with pytest.raises(InputError, match="3 columns"):
+        query_neighborhoods(np.ones((4, 2)), np.ones((2, 3)))

@@ -1,0 +1,159 @@
+"""Rules: the same as written out by hand, symmetric to the bit."""
+
+import mmap
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nnkgraph.build.symmetrize import RULES, check_rule, symmetrize
+from nnkgraph.data import Candidates, Neighborhoods
+from nnkgraph.errors import ParameterError
+from nnkgraph.runtime.arrays import limited
+from nnkgraph.search.precomputed import without_repeats
+
+
+def random_case(n, m, seed):
+    rng = np.random.default_rng(seed)
+    index = np.stack(
+        [rng.permutation([j for j in range(n) if j != i])[:m] for i in range(n)]
+    )
+    index[rng.random(index.shape) < 0.1] = -1
+    weights = rng.random(index.shape) * (rng.random(index.shape) < 0.7)
+    weights[index < 0] = 0
+    errors = rng.choice([0.1, 0.2, 0.3], n)  # few values: ties are common
+    return Candidates(index, np.zeros(index.shape)), Neighborhoods(weights, errors)
+
+
+def is_mapped(array):
+    while array is not None and not isinstance(array, mmap.mmap):
+        array = getattr(array, "base", None)
+    return array is not None
+
+
+def by_hand(rule, candidates, found, min_degree=0):
+    """The rules as methods describe them, with loops and dense matrices."""
+    index, weights, J = candidates.index, found.weights, found.errors
+    n = len(index)
+    W, S, own = np.zeros((n, n)), np.zeros((n, n), bool), np.zeros((n, n), bool)
+    for i in range(n):
+        heavy = sorted(
+            (-w, j) for w, j in zip(weights[i], index[i], strict=True) if w > 0
+        )
+        for _, j in heavy[:min_degree]:
+            own[i, j] = own[j, i] = True
+        for w, j in zip(weights[i], index[i], strict=True):
+            if j >= 0:
+                W[i, j], S[i, j] = w, True
+    result = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            a, b = W[i, j], W[j, i]
+            larger = max(a, b)
+            if rule.startswith("error"):
+                if S[i, j] and S[j, i]:
+                    tie = abs(J[i] - J[j]) <= 1e-12
+                    value = larger if tie else a if J[i] < J[j] else b
+                else:
+                    value = larger if rule == "error-union" else 0
+            elif rule == "mutual":
+                value = (a + b) / 2 if a > 0 and b > 0 else 0
+            else:
+                value = {
+                    "max": larger,
+                    "mean": (a + b) / 2,
+                    "min": min(a, b),
+                    "none": a,
+                }[rule]
+            result[i, j] = (
+                larger if own[i, j] and not value and rule != "none" else value
+            )
+    return result
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(
+    n=st.integers(2, 25), seed=st.integers(0, 2**32 - 1), min_degree=st.integers(0, 3)
+)
+def test_every_rule_is_what_it_says(rule, n, seed, min_degree):
+    candidates, found = random_case(n, min(5, n - 1), seed)
+    matrix, dropped = symmetrize(
+        candidates, found, rule=rule, min_weight=0.0, min_degree=min_degree
+    )
+    expected = by_hand(rule, candidates, found, min_degree)
+    assert np.array_equal(matrix.toarray(), expected)
+    matrix.check_format(full_check=True)
+    assert matrix.has_canonical_format
+    assert (matrix.data != 0).all()
+    assert dropped >= 0
+    if rule != "none":
+        assert (matrix != matrix.T).nnz == 0
+
+
+def test_light_edges_are_dropped_in_the_end():
+    candidates = Candidates(np.array([[1, 2], [0, 2], [0, 1]]), np.zeros((3, 2)))
+    found = Neighborhoods(np.array([[1e-9, 0.5], [1e-8, 0.0], [0.5, 0.0]]), np.zeros(3))
+    matrix, dropped = symmetrize(candidates, found, rule="max")
+    assert matrix.toarray().tolist() == [[0, 1e-8, 0.5], [1e-8, 0, 0], [0.5, 0, 0]]
+    assert dropped == 0
+
+
+def test_protected_edges_survive_a_rule_that_makes_them_too_light():
+    candidates = Candidates(np.array([[1], [0]]), np.zeros((2, 1)))
+    found = Neighborhoods(np.array([[0.5], [1e-9]]), np.array([0.2, 0.1]))
+    for rule in ("error", "error-union", "min"):
+        assert symmetrize(candidates, found, rule=rule)[0].nnz == 0
+        kept, _ = symmetrize(candidates, found, rule=rule, min_degree=1)
+        assert kept.toarray().tolist() == [[0, 0.5], [0.5, 0]]
+
+
+def test_identical_rows_keep_a_one_sided_edge():
+    candidates = Candidates(np.array([[1], [0], [0]]), np.zeros((3, 1)))
+    found = Neighborhoods(np.ones((3, 1)), np.zeros(3))
+    without, _ = symmetrize(candidates, found, rule="error")
+    with_copies, _ = symmetrize(candidates, found, rule="error", first=np.zeros(3, int))
+    assert without.nnz == 2
+    assert with_copies.nnz == 4
+
+
+def test_rules_that_need_errors_are_refused_where_there_are_none():
+    with pytest.raises(ParameterError, match="does not have"):
+        check_rule("error", has_error=False, method="knn")
+    with pytest.raises(ParameterError, match="choose from"):
+        check_rule("both", has_error=True, method="nnk")
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("min_degree", [0, 2])
+def test_directions_joined_through_files_are_the_same_bytes(rule, min_degree):
+    rng = np.random.default_rng(7)
+    n, m = 5000, 8
+    # Some nodes are everybody's candidates: their edges fill a bucket and more.
+    index = rng.integers(0, n, (n, m))
+    index[:, 0] = rng.integers(0, 3, n)
+    index[:, 1] = n - 1 - rng.integers(0, 3, n)
+    index[index == np.arange(n)[:, np.newaxis]] = -1
+    index = without_repeats(index.astype(np.int32))
+    weights = rng.random(index.shape) * (rng.random(index.shape) < 0.6)
+    weights[index < 0] = 0
+    found = Neighborhoods(weights, rng.choice([0.1, 0.2, 0.3], n))
+    settings = {
+        "rule": rule,
+        "min_weight": 0.2,
+        "min_degree": min_degree,
+        "own": rng.random(n),
+        "first": rng.integers(0, 50, n),
+    }
+    candidates = Candidates(index, np.zeros(index.shape))
+    whole, dropped = symmetrize(candidates, found, **settings)
+    with limited(1):
+        matrix, lost = symmetrize(candidates, found, **settings)
+    assert is_mapped(matrix.data)
+    assert lost == dropped
+    for part in ("data", "indices", "indptr"):
+        here, there = getattr(whole, part), getattr(matrix, part)
+        assert here.dtype == there.dtype
+        assert here.tobytes() == there.tobytes()
+    matrix.check_format(full_check=True)
+    assert matrix.has_canonical_format

@@ -1,0 +1,173 @@
+"""The README: complete, and every command in it runs."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import PROGRAM, SAMPLES
+from faults import told
+
+from nnkgraph.build.catalog import catalog, markdown
+from nnkgraph.runtime import registry
+
+HOME = SAMPLES.parent
+README = (HOME / "README.md").read_text()
+SETUP = ("make ", "pip install")
+"""Commands that make the environment the tests run in."""
+
+CONFIG = ("--config", "c.toml")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_every_shell_command_runs(tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    commands = [line for line in lines if line and not line.startswith(SETUP)]
+    assert len(commands) > 8
+    path = f"{PROGRAM.parent}:/usr/bin:/bin"
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=tmp_path,
+            env={"PATH": path, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        # A reader such as head may close the pipe early.
+        assert done.returncode in {0, 141}, f"{command}\n{done.stderr}"
+
+
+def test_every_python_block_runs(tmp_path):
+    for block in blocks("python"):
+        subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, check=True, capture_output=True
+        )
+
+
+def test_the_first_output_is_what_the_first_command_prints(tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    command = blocks("sh")[0]
+    done = subprocess.run(
+        ["bash", "-c", command.replace("nnkgraph", str(PROGRAM), 1)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = blocks("text")[0].splitlines()
+    assert told(done.stderr)[:-2] == shown[:-2]  # the last have digits and times
+
+
+def test_the_configuration_of_the_readme_is_taken(tmp_path):
+    (tmp_path / "c.toml").write_text(blocks("toml")[0])
+    done = subprocess.run(
+        [PROGRAM, "build", SAMPLES / "swiss_roll.npy", "-o", "g.npz", *CONFIG],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "nnk, cosine, k 20," in done.stderr
+    assert (tmp_path / "report.json").stat().st_size > 100
+
+
+@pytest.mark.parametrize("name", registry.names("cli/commands"))
+def test_every_command_is_in_the_readme(name):
+    assert f"`nnkgraph {name} " in README
+
+
+@pytest.mark.parametrize("folder", ["methods", "kernels", "search"])
+def test_the_tables_of_plugins_are_what_the_list_says(folder):
+    assert markdown(folder) in README  # make tables prints them
+
+
+def test_every_rule_is_in_the_readme_as_the_list_describes_it():
+    for entry in catalog(["rules"])["rules"]:
+        assert f"| `{entry['name']}` | {entry['about']} |" in README
+
+
+@pytest.mark.parametrize("name", registry.names("executors"))
+def test_every_executor_is_in_the_readme(name):
+    assert f"`{name}`" in README
+
+
+def test_the_pictures_of_the_readme_are_there():
+    for name in re.findall(r"!\[.*?\]\((.*?)\)", README):
+        assert (HOME / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_make_help_names_every_target():
+    text = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=HOME,
+        env={"PATH": "/usr/bin:/bin"},  # not what a make around the tests has set
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    phony = re.search(r"\.PHONY: (.*)", Path(HOME / "Makefile").read_text()).group(1)
+    assert {line.split()[0] for line in text.stdout.splitlines()} == set(phony.split())
+
+
+REFERENCE = (HOME / "docs" / "reference.md").read_text()
+
+
+def test_the_reference_is_what_the_commands_say():
+    from nnkgraph.cli.reference import reference
+
+    assert reference() == REFERENCE  # make reference writes it
+    assert "[default:" not in REFERENCE  # defaults have a column of their own
+
+
+def test_every_command_and_option_is_in_the_reference():
+    from nnkgraph.cli.main import cli
+
+    with cli.make_context("nnkgraph", ["list"]) as context:
+        for name in cli.list_commands(context):
+            part = REFERENCE.partition(f"## nnkgraph {name}\n")[2].partition("\n## ")[0]
+            for option in cli.get_command(context, name).params:
+                if option.param_type_name == "option":
+                    assert all(f"`{one}`" in part for one in option.opts), name
+
+
+@pytest.mark.parametrize(
+    "folder", ["methods", "kernels", "search", "executors", "formats"]
+)
+def test_every_plugin_is_in_the_reference(folder):
+    for name in registry.names(folder):
+        assert f"| `{name}` |" in REFERENCE
+
+
+PAGES = sorted(p for p in (HOME / "docs").glob("*.md") if p.name != "reference.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_tutorial_runs(page, tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    found = re.findall(
+        r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    shells = {"sh": ["bash", "-euo", "pipefail"], "python": [sys.executable]}
+    for language, block in found:
+        done = subprocess.run(
+            [*shells[language], "-c", block],
+            cwd=tmp_path,
+            env={"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", [HOME / "README.md", *HOME.glob("*/*.md")], ids=str)
+def test_every_link_to_a_file_leads_somewhere(page):
+    for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / name).exists(), name

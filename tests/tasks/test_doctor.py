@@ -1,0 +1,363 @@
+"""Diagnoses: what data is like, and a line that works."""
+
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+from conftest import SAMPLES, brute_force
+
+from nnkgraph import formats
+from nnkgraph.build.graph import build_graph
+from nnkgraph.tasks.columns import column_facts
+from nnkgraph.tasks.compare import compare
+from nnkgraph.tasks.doctor import diagnose
+
+ROLL = SAMPLES / "swiss_roll.npy"
+DIGITS = f"{SAMPLES / 'digits.h5'}::features"
+
+
+def rng():
+    return np.random.default_rng(11)
+
+
+def with_copies():
+    x = rng().normal(size=(300, 4))
+    return np.concatenate([x, x[:40], x[:3]])
+
+
+def uneven():
+    """Clusters whose distances differ by a factor of a hundred."""
+    center = 50.0 * np.arange(4)[:, np.newaxis, np.newaxis]
+    width = np.array([0.01, 0.1, 1.0, 3.0])[:, np.newaxis, np.newaxis]
+    return (center + width * rng().normal(size=(4, 100, 3))).reshape(-1, 3)
+
+
+def wide_column():
+    x = rng().normal(size=(300, 5))
+    return x * [1, 2000, 1, 2, 1]
+
+
+def far_away():
+    """A cloud and a few points that nobody has as a candidate."""
+    x = rng().normal(size=(400, 3))
+    x[:3] = [[40, 0, 0], [0, 50, 0], [0, 0, 60]]
+    return x
+
+
+DATA = {
+    "roll": (lambda: np.load(ROLL), {}),
+    "copies": (with_copies, {}),
+    "noise": (
+        lambda: rng().normal(size=(400, 200)),
+        {"method": "knn", "symmetrize": "mutual", "min_degree": 3},
+    ),
+    "uneven": (uneven, {"kernel": "gaussian", "sigma": "local"}),
+    "scales": (wide_column, {"scale": "standard"}),
+    "far": (far_away, {"min_degree": 3, "kernel": "gaussian", "sigma": "local"}),
+}
+
+
+def edges(graph):
+    return set(zip(*graph.adjacency.nonzero(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["roll", "copies", "far"])
+def test_graphs_are_what_build_gives(name):
+    x = DATA[name][0]()
+    found = diagnose(x, k=20)
+    for line in found.figures["graphs"]:
+        names = ("method", "symmetrize", "min_degree")
+        graph = build_graph(x, k=20, **{key: line[key] for key in names})
+        for key in ("edges", "edges_per_node", "components", "isolated"):
+            assert line[key] == graph.report[key], (line, key)
+    nnk = edges(build_graph(x, k=20))
+    mutual = edges(build_graph(x, k=20, method="knn", symmetrize="mutual"))
+    overlap = found.figures["overlap"]
+    assert overlap["jaccard"] == len(nnk & mutual) / len(nnk | mutual)
+    assert overlap["covered"] == len(nnk & mutual) / len(mutual)
+
+
+def test_figures_are_what_compare_and_the_definitions_give():
+    x = np.load(ROLL)
+    figures = diagnose(x, k=30).figures
+    lines = compare(x, methods=["nnk", "knn"], k=[30]).lines
+    ours = {(g["method"], g["symmetrize"]): g for g in figures["graphs"][::-1]}
+    for line in lines:
+        assert ours[line["method"], line["rule"]]["edges"] == line["edges"]
+    directed = build_graph(x, k=30, symmetrize="none", min_weight=0.0)
+    size = np.diff(directed.adjacency.indptr)
+    support = figures["support"]
+    assert support["mean"] == size.mean()
+    assert support["kept_over_k"] == pytest.approx(size.mean() / 30)
+    assert (support["min"], support["max"]) == (size.min(), size.max())
+    for bar in support["histogram"]:
+        assert bar["count"] == ((size >= bar["from"]) & (size <= bar["to"])).sum()
+    index, squares = brute_force(x, 30)
+    chosen = np.bincount(index.ravel(), minlength=len(x))
+    assert figures["hubs"]["largest"] == chosen.max()
+    assert chosen[figures["hubs"]["largest_row"]] == chosen.max()
+    assert figures["hubs"]["unchosen"] == (chosen == 0).sum()
+    assert sum(bar["count"] for bar in figures["hubs"]["histogram"]) == len(x)
+    kth = np.sqrt(squares[:, -1])
+    sigma = kth.mean() / 3
+    assert figures["distances"]["sigma"] == pytest.approx(sigma)
+    assert figures["distances"]["kth"]["q95"] == pytest.approx(np.percentile(kth, 95))
+    bound = np.exp(-(kth**2) / (2 * sigma**2))
+    assert figures["outside"]["nodes_above"] == (bound > 0.01).sum()
+    assert figures["outside"]["max"] == pytest.approx(bound.max())
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_suggested_line_runs_and_isolates_nobody(run, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    make, wanted = DATA[name]
+    file = f"it's {name}.npy"
+    np.save(file, make())
+    told = json.loads(run("doctor", file, "--json", "-q").out)["suggestion"]
+    assert told["settings"].items() >= wanted.items(), told["settings"]
+    program, *words = shlex.split(told["command"])
+    assert program == "nnkgraph"
+    assert run(*words).code == 0
+    graph = formats.read_graph(words[words.index("-o") + 1])
+    assert np.diff(graph.adjacency.indptr).min() > 0
+    assert graph.edges == told["edges"]
+
+
+def test_the_line_repeats_what_was_asked(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = rng().normal(size=(80, 3))
+    lines = ["name;a;b;c", *(f"n{i};{';'.join(map(str, r))}" for i, r in enumerate(x))]
+    (tmp_path / "-t.txt").write_text("\n".join(lines))
+    asked = "-k 9 --kernel laplacian --sigma kth-max --scale minmax --search exact"
+    table = "--id-column name --delimiter ; --header"
+    call = shlex.split(f"{asked} {table} --seed 4 --json -q")
+    told = json.loads(run("doctor", "./-t.txt", *call).out)["suggestion"]
+    words = shlex.split(told["command"])
+    for option in shlex.split(f"{asked} {table}"):
+        assert option in words
+    assert run(*words[1:], "-q").code == 0
+    assert formats.read_graph("./-t-graph.npz").edges == told["edges"]
+
+
+def test_saturation_is_said_plainly(run, tmp_path):
+    noise = tmp_path / "noise.npy"
+    np.save(noise, rng().normal(size=(300, 150)))
+    assert "NNK prunes little" in run("doctor", noise).out
+    roll = run("doctor", ROLL).out
+    assert "not saturated" in roll
+    assert "NNK drops" in roll
+
+
+def test_oddities_of_rows_are_counted():
+    x = np.concatenate([rng().normal(size=(200, 4)), np.zeros((1, 4))])
+    x = np.column_stack([np.concatenate([x, x[:7], x[:1], x[20:25] + 1e-7])])
+    x = np.column_stack([x, np.full(len(x), 0.1)])
+    figures = diagnose(x).figures
+    assert figures["rows"]["copies"] == 8
+    assert figures["rows"]["largest_group"] == 3
+    assert figures["rows"]["near_duplicates"] == 10
+    assert figures["columns"]["constant"] == 1
+    assert figures["columns"]["zero_rows"] == 0
+    assert column_facts(x[:, :4])["zero_rows"] == 1
+
+
+def test_rows_without_direction_do_not_stop_it(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = rng().normal(size=(60, 3))
+    x[[4, 9]] = 0.0
+    np.save("x.npy", x)
+    result = run("doctor", "x.npy", "--kernel", "cosine", "--json")
+    found = json.loads(result.out)
+    assert found["kernel"] == "gaussian"
+    assert "2 rows are all zeros" in found["replaced"][0]
+    assert "cosine" not in found["suggestion"]["command"]
+    assert run(*shlex.split(found["suggestion"]["command"])[1:]).code == 0
+
+
+def test_scales_are_advised_only_where_they_are_no_principal_components():
+    x = wide_column()
+    facts = column_facts(x)
+    assert facts["scale_apart"]
+    assert not facts["principal"]
+    assert facts["largest"] == 1
+    assert facts["largest_share"] == pytest.approx(x[:, 1].var() / x.var(axis=0).sum())
+    u, _, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    components = (u - u.mean(axis=0)) * [5000, 30, 20, 10, 5]
+    assert column_facts(components)["principal"]
+    assert "scale" not in diagnose(components).suggestion.settings
+    assert not column_facts(np.load(ROLL))["scale_apart"]
+
+
+def test_scales_of_a_small_table_are_advised_where_many_columns_are_wide_too():
+    x = rng().normal(size=(300, 5)) * [900, 1, 400, 700, 2]
+    facts = column_facts(x)
+    assert (facts["scale_apart"], facts["narrow"]) == (True, [1, 4])
+    assert diagnose(x, k=9).suggestion.settings["scale"] == "standard"
+    pixels = rng().normal(size=(300, 60)) * np.repeat([900, 1], 30)
+    assert not column_facts(pixels)["scale_apart"]
+
+
+def test_columns_and_hubs_have_their_names(run, tmp_path):
+    x = wide_column()
+    rows = [f"n{at},{','.join(map(str, row))}" for at, row in enumerate(x)]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["who,a,income,b,c,d", *rows]))
+    call = ("doctor", path, "--id-column", "who", "-k", 9)
+    found = json.loads(run(*call, "--json").out)
+    assert found["columns"]["largest_name"] == "income"
+    assert found["columns"]["names"][found["columns"]["narrow"][0]] in "abcd"
+    hub = found["hubs"]
+    assert hub["largest_id"] == f"n{hub['largest_row']}"
+    text = " ".join(run(*call).out.replace("\\\n", " ").split())
+    assert "the widest column, 'income', is" in text
+    assert re.search(r" ! 4 of 5 .*hardly count \('\w', .*--scale standard", text)
+    assert f"'{hub['largest_id']}' (row {hub['largest_row']}) most often" in text
+    assert re.search(r" nnkgraph build .* --scale standard --id-column who", text)
+    built = ("build", path, "--id-column", "who", "-k", 9, "-o", tmp_path / "g.npz")
+    said = r"column 'income' holds [\d.]+ % of the variance and 4 of 5 hardly count; "
+    assert re.search(said, run(*built).err)
+    assert "hardly count" not in run(*built, "--scale", "standard").err
+    np.save(tmp_path / "x.npy", x)
+    bare = run("build", tmp_path / "x.npy", "-k", 9, "-o", tmp_path / "h.npz")
+    assert "hardly count" not in bare.err
+
+
+def test_a_constant_column_is_named(run, tmp_path):
+    x = rng().normal(size=(60, 3))
+    x[0] = 0
+    x[:, 2] = 0
+    path = tmp_path / "x.csv"
+    rows = [",".join(map(str, row)) for row in x.tolist()]
+    path.write_text("\n".join(["a,b,flat", *rows]))
+    text = " ".join(run("doctor", path, "-k", 9).out.split())
+    assert "1 of 3 (33.3 %) columns is constant: 'flat'" in text
+    assert "1 row is all zeros" in text
+
+
+def test_columns_that_look_like_keys_are_said(run, tmp_path):
+    n = 50
+    mixed = rng().permutation(n)
+    columns = {
+        "nr": range(1, n + 1),
+        "day": np.cumsum(rng().integers(1, 9, n)),
+        "rank": mixed,
+        "cust_id": 7 * mixed,
+        "shopId": mixed % 3,
+        "paid": mixed % 7,
+        "grid": 7 * mixed,
+        "half": np.arange(n) / 2,
+    }
+    x = np.column_stack(list(columns.values()))
+    path = tmp_path / "x.csv"
+    rows = [",".join(map(str, row)) for row in x.tolist()]
+    path.write_text("\n".join([",".join(columns), *rows]))
+    result = run("doctor", path, "-k", 9, "--json")
+    keys = json.loads(result.out)["columns"]["keys"]
+    assert {key["name"]: key["why"].split()[0] for key in keys} == {
+        "nr": "counts",
+        "day": "grows",
+        "rank": "is",
+        "cust_id": "is",
+        "shopId": "has",
+    }
+    said = run("build", path, "-k", 9, "-o", tmp_path / "g.npz").err
+    assert "column 'nr' counts the rows: it looks like a key, no feature" in said
+    assert "leave it out with --drop nr; 'nnkgraph doctor' says more" in said
+    text = run("doctor", path, "-k", 9).out
+    assert "\n! column 'nr' counts the rows" in text
+    assert "--id-column nr, or leave it out with --drop nr, and look again" in text
+    assert "\n! this takes what looks like a key for a feature" in text
+    dropped = ("--drop", "nr,day,rank,shopId", "--id-column", "cust_id")
+    assert "looks like a key" not in run("doctor", path, "-k", 9, *dropped).out
+    bare = diagnose(x, k=9).figures["columns"]
+    assert [key["column"] for key in bare["keys"]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "drawn", "other"), [("ascii", "###", "█"), ("utf-8", "███", "#")]
+)
+def test_bars_survive_a_plain_terminal(program, encoding, drawn, other):
+    result = program("doctor", ROLL, "-q", env={"PYTHONIOENCODING": encoding})
+    assert result.code == 0, result.err
+    assert result.err == ""
+    assert drawn in result.out
+    assert other not in result.out
+    assert result.out.isascii() == (encoding == "ascii")
+
+
+@pytest.mark.parametrize(
+    "kernel", ["cosine", "laplacian", "linear", "lle", "polynomial", "precomputed"]
+)
+def test_every_kernel_has_a_diagnosis(run, tmp_path, kernel):
+    x = rng().uniform(0.1, 1.0, size=(70, 3))
+    if kernel == "precomputed":
+        x = np.exp(-((x[:, np.newaxis] - x) ** 2).sum(axis=2))
+    np.save(tmp_path / "x.npy", x)
+    result = run("doctor", tmp_path / "x.npy", "--kernel", kernel, "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    bounded = kernel in {"cosine", "laplacian"}
+    assert (found["outside"] is not None) == bounded
+    assert found["suggestion"]["isolated"] == 0
+
+
+def test_tiny_inputs():
+    one = diagnose(np.ones((1, 2)))
+    assert one.suggestion is None
+    assert one.figures["graphs"][0]["isolated"] == 1
+    same = diagnose(np.ones((9, 2)))
+    assert same.figures["rows"]["copies"] == 8
+    assert same.suggestion.facts["isolated"] == 0
+    two = diagnose(np.array([[0.0], [1.0]]))
+    assert two.suggestion.facts["edges"] == 1
+
+
+def test_an_approximate_search_says_its_recall():
+    knn = {"search": "pynndescent:threads=1"}
+    found = diagnose(np.load(ROLL), k=10, **knn)
+    assert 0.5 < found.figures["search"]["recall"] <= 1
+    assert any("recall" in one.text for one in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (("-k", "0"), 2, "at least 1"),
+        (("-k", "5000"), 3, "at most"),
+        (("--kernel", "cosine", "--sigma", "2"), 2, "no bandwidth"),
+        (("--search", "forest"), 2, "forest"),
+        (("--scale", "log"), 2, "log"),
+    ],
+)
+def test_mistakes(run, options, code, words):
+    result = run("doctor", ROLL, *options)
+    assert result.code == code
+    assert words in result.err
+    assert len(result.lines) == 1
+    assert not result.out
+
+
+def test_a_missing_file_is_one_line(run):
+    result = run("doctor", "nothing.npy")
+    assert result.code == 3
+    assert len(result.lines) == 1
+
+
+def test_the_text_has_every_section(run):
+    text = run("doctor", DIGITS, "-q").out
+    for title in (
+        "data",
+        "search",
+        "support: ",
+        "does NNK matter here?",
+        "graphs: ",
+        "hubs: ",
+        "was k enough?",
+        "bandwidth and distances",
+        "suggested",
+    ):
+        assert f"\n{title}" in text
+    assert "--grow" in text
+    assert "3 of 64 (4.7 %) columns are constant" in text
