@@ -28,7 +28,7 @@ from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import new_array, row_slices, within_memory
-from nnkgraph.runtime.executors import PATIENCE
+from nnkgraph.runtime.executors import BLOCK_TIMEOUT
 from nnkgraph.runtime.progress import Stages
 
 if TYPE_CHECKING:
@@ -284,9 +284,9 @@ def build_graph(
     workers: int | str = 1,
     executor: str = "processes",
     resume: str | Path | None = None,
-    patience: float = PATIENCE,
+    block_timeout: float = BLOCK_TIMEOUT,
     memory: int | None = None,  # noqa: ARG001 - a limit around it all
-    beside: str | None = None,
+    shared_dir: str | None = None,
     stages: Stages | None = None,
 ) -> Graph:
     """Build a graph from features.
@@ -330,11 +330,11 @@ def build_graph(
     resume : path, optional
         A directory where finished blocks are kept, so that a run that was ended can go
         on; `nnkgraph.runtime.checkpoint.remove_checkpoint` removes it.
-    patience : float
+    block_timeout : float
         Seconds without a finished block after which workers count as hung; 0: never.
     memory : int, optional
         Bytes that may be used: beyond, files are. By default what there is.
-    beside : str, optional
+    shared_dir : str, optional
         A directory for temporary files that workers on other machines have to see.
     stages : Stages, optional
         Hears how far the work is and keeps the durations.
@@ -373,8 +373,8 @@ def build_graph(
         seed=seed,
         workers=workers,
         resume=resume,
-        patience=patience,
-        beside=beside,
+        block_timeout=block_timeout,
+        shared_dir=shared_dir,
     ) as run:
         candidates, fitted, found = solve_all(run, stages)
         growth = None

@@ -26,7 +26,7 @@ from nnkgraph.errors import InputError, OutputError, ParameterError, ResourceErr
 from nnkgraph.runtime import arrays, blocks, registry
 from nnkgraph.runtime.arrays import converted, memory_limit, row_slices, within_memory
 from nnkgraph.runtime.checkpoint import open_checkpoint
-from nnkgraph.runtime.executors import PATIENCE, open_pool, pool_size
+from nnkgraph.runtime.executors import BLOCK_TIMEOUT, open_pool, pool_size
 from nnkgraph.runtime.limits import (
     available_memory,
     free_addresses,
@@ -563,9 +563,9 @@ def find_candidates(
     workers: int | str = 1,
     executor: str = "processes",
     resume: str | Path | None = None,
-    patience: float = PATIENCE,
+    block_timeout: float = BLOCK_TIMEOUT,
     memory: int | None = None,  # noqa: ARG001 - a limit around it all
-    beside: str | None = None,
+    shared_dir: str | None = None,
     stages: Stages | None = None,
 ) -> Candidates:
     """Find the candidates of every row; the parameters are those of ``build_graph``.
@@ -592,8 +592,8 @@ def find_candidates(
         seed=seed,
         workers=workers,
         resume=resume,
-        patience=patience,
-        beside=beside,
+        block_timeout=block_timeout,
+        shared_dir=shared_dir,
     ) as run:
         found = find(run, stages)
     return replace(candidates_with_copies(found, run.rows), notes=notes_of(run, found))
@@ -615,8 +615,8 @@ def started(
     seed: int,
     workers: int | str,
     resume: str | Path | None,
-    patience: float,
-    beside: str | None,
+    block_timeout: float,
+    shared_dir: str | None,
     shard: Shard | None = None,
 ) -> Iterator[Run]:
     """Prepare rows, open the checkpoint and have workers ready."""
@@ -630,10 +630,10 @@ def started(
     facts = {}
     if resume is not None or shard is not None:
         facts = facts_of(features, plan, seed)
-    limits = {"seconds": seconds, "patience": patience}
+    limits = {"seconds": seconds, "block_timeout": block_timeout}
     with (
         resumed(resume, facts, shard) as checkpoint,
-        open_pool(plan.executor, workers, **limits, beside=beside) as pool,
+        open_pool(plan.executor, workers, **limits, shared_dir=shared_dir) as pool,
     ):
         if isinstance(rows.x, np.ndarray) and not isinstance(rows.x, np.memmap):
             # Written only once where workers need a file, whatever asks for it.

@@ -50,7 +50,7 @@ from nnkgraph.runtime.checkpoint import (
     run_of,
     write_rows,
 )
-from nnkgraph.runtime.executors import PATIENCE
+from nnkgraph.runtime.executors import BLOCK_TIMEOUT
 from nnkgraph.runtime.files import Outputs, is_temporary, open_source, show
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.search import check_by_rows, distance_of, index_dtype
@@ -177,9 +177,9 @@ def _place_in_slurm(environment: Mapping[str, str]) -> tuple[int, int]:
             f"{_SLURM}MIN and {_SLURM}MAX do not say how many tasks there are: write "
             "auto/N, with tasks from 1 to N"
         )
-    place, beside = divmod(task - low, step)
+    place, rest = divmod(task - low, step)
     size = (high - low) // step + 1
-    if beside or (count is not None and count != size) or not 0 <= place < size:
+    if rest or (count is not None and count != size) or not 0 <= place < size:
         raise ParameterError(
             f"tasks {low} to {high} of this array have gaps: write auto/N, with tasks "
             "from 1 to N"
@@ -584,8 +584,8 @@ def search_shard(
     workers: int | str = 1,
     executor: str = "processes",
     resume: str | Path | None = None,
-    patience: float = PATIENCE,
-    beside: str | None = None,
+    block_timeout: float = BLOCK_TIMEOUT,
+    shared_dir: str | None = None,
     stages: Stages | None = None,
 ) -> Part:
     """Find the candidates of a part of the rows: `find_candidates` for a shard."""
@@ -613,8 +613,8 @@ def search_shard(
         seed=seed,
         workers=workers,
         resume=resume,
-        patience=patience,
-        beside=beside,
+        block_timeout=block_timeout,
+        shared_dir=shared_dir,
         shard=shard,
     ) as run:
         if by_parts:
@@ -642,8 +642,8 @@ def build_shard(
     workers: int | str = 1,
     executor: str = "processes",
     resume: str | Path | None = None,
-    patience: float = PATIENCE,
-    beside: str | None = None,
+    block_timeout: float = BLOCK_TIMEOUT,
+    shared_dir: str | None = None,
     stages: Stages | None = None,
     **chosen: Any,
 ) -> tuple[Part, dict[str, Any]]:
@@ -674,8 +674,8 @@ def build_shard(
         seed=seed,
         workers=workers,
         resume=resume,
-        patience=patience,
-        beside=beside,
+        block_timeout=block_timeout,
+        shared_dir=shared_dir,
         shard=shard,
     ) as run:
         candidates, fitted, found = solve_all(run, stages)

@@ -358,12 +358,12 @@ class Tables:
         return self._taken(spec, format_, strict=True)
 
     def others(
-        self, spec: str, format_: str | None = None, *, beside: bool = False
+        self, spec: str, format_: str | None = None, *, for_nodes: bool = False
     ) -> dict[str, Any]:
         """Return the options for further rows, or for what stands beside nodes."""
         before = self._dropped
         said = self._taken(spec, format_)
-        return {**said, "dropped_before": before, "beside": beside}
+        return {**said, "dropped_before": before, "for_nodes": for_nodes}
 
     def labels(self, spec: str) -> dict[str, Any]:
         """Return the options for labels or values, which are one column."""

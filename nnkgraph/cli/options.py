@@ -244,7 +244,7 @@ shard_opt = click.option(
 )
 block_timeout_opt = click.option(
     "--block-timeout",
-    "patience",
+    "block_timeout",
     type=types.Number(0),
     default=3600.0,
     show_default=True,

@@ -71,7 +71,7 @@ def read_graph(
         Where the file cannot be read or does not hold a graph.
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
-    extras = _dispatch.read(source, note) if plugin.beside else Extras()
+    extras = _dispatch.read(source, note) if plugin.sidecar else Extras()
     return plugin.read_graph(source, extras, note)
 
 

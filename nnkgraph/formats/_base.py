@@ -54,7 +54,7 @@ class TextOptions:
     absent: Callable[[], None] | None = None
     """Called where there is no such id column; None makes that an error."""
 
-    beside: bool = False
+    for_nodes: bool = False
     """Whether rows describe nodes that are known: a column called id names them."""
 
     known: AbstractSet[str] = frozenset()
@@ -117,7 +117,7 @@ class Format:
     has_classes: ClassVar[bool] = False
     """Whether the nodes of its graphs can carry a class."""
 
-    beside: ClassVar[tuple[str, ...]] = ()
+    sidecar: ClassVar[tuple[str, ...]] = ()
     """The fields of `Extras` that its graphs need a second file for."""
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:

@@ -141,7 +141,7 @@ def read_column(
     """Return one value per row, the ids of the rows or None, and the file's name."""
     plugin, source = reader("read_column", spec, wanted)
     # What is said about tables is meant for the other files of a command.
-    used = replace(options, beside=True)
+    used = replace(options, for_nodes=True)
     if plugin.binary:
         named = options.id_column if plugin.has_columns else None
         used = replace(used, id_column=named, header=None, delimiter=None)

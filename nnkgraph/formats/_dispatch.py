@@ -233,7 +233,7 @@ def check_output(
     if is_stdout(target):
         _check_stdout(show(target), binary=is_binary(plugin, suffix))
         return
-    ending = SUFFIX if plugin.beside else ""
+    ending = SUFFIX if plugin.sidecar else ""
     _check_target(target, no_clobber=no_clobber, longest_ending=ending)
 
 
@@ -353,7 +353,7 @@ def read_features(
     gaps: bool = False,
     dropped_before: bool = False,
     absent: Callable[[], None] | None = None,
-    beside: bool = False,
+    for_nodes: bool = False,
     known: Sequence[str] | None = None,
     note: Note = ignore,
 ) -> Features:
@@ -380,7 +380,7 @@ def read_features(
         "rows" of features that stay sparse; by default features that become dense.
     gaps
         Whether NaN may stand for values that are not there, as in coordinates.
-    dropped_before, absent, beside
+    dropped_before, absent, for_nodes
         How the file stands to others that are read with it: see ``TextOptions``.
     known
         Ids of the nodes that the rows describe: a column of a table that holds nothing
@@ -409,7 +409,7 @@ def read_features(
         tuple(drop),
         dropped_before=dropped_before,
         absent=absent,
-        beside=beside,
+        for_nodes=for_nodes,
         known=frozenset(known or ()),
         sparse=sparse,
         gaps=gaps,
@@ -513,8 +513,8 @@ def write_graph(
         stream = outputs.open(target)
         plugin.write_graph(stream, graph, Target(show(target), suffix, classes))
         stream.flush()
-        if plugin.beside and not is_stream(target):
-            write(outputs, target, stream, graph, plugin.beside)
+        if plugin.sidecar and not is_stream(target):
+            write(outputs, target, stream, graph, plugin.sidecar)
 
 
 def write_candidates(

@@ -88,7 +88,7 @@ def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
 
     def can_name(at: int) -> bool:
         # Words can only be names; numbers may be a feature, unless nodes are known.
-        return options.beside or (at < len(first) and is_word(first[at]))
+        return options.for_nodes or (at < len(first) and is_word(first[at]))
 
     def values(at: int) -> Iterator[str]:
         # Most columns are told by their first field, without reading them.

@@ -227,7 +227,7 @@ class EdgeList(Format):
     suffixes: ClassVar[tuple[str, ...]] = tuple(
         stem + packed for stem in _SEPARATORS for packed in ("", ".gz")
     )
-    beside: ClassVar[tuple[str, ...]] = (
+    sidecar: ClassVar[tuple[str, ...]] = (
         "ids",
         "errors",
         "candidates",

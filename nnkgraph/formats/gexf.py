@@ -120,7 +120,7 @@ class Gexf(Format):
 
     has_classes: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".gexf", ".gexf.gz")
-    beside: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
+    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that XML cannot carry."""

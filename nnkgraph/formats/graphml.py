@@ -95,7 +95,7 @@ class GraphMl(Format):
 
     has_classes: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".graphml", ".graphml.gz")
-    beside: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
+    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that XML cannot carry."""

@@ -302,7 +302,7 @@ class MatLab(Format):
     suffixes: ClassVar[tuple[str, ...]] = (".mat",)
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
-    beside: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
+    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the variable that the item names."""

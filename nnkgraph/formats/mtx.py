@@ -36,7 +36,7 @@ class Mtx(Format):
     """Matrix Market coordinate file (graphs)."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".mtx", ".mtx.gz")
-    beside: ClassVar[tuple[str, ...]] = (
+    sidecar: ClassVar[tuple[str, ...]] = (
         "ids",
         "errors",
         "candidates",

@@ -478,7 +478,7 @@ def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Role
         options = replace(options, id_column=index)
 
     def can_name(at: int) -> bool:
-        return options.beside or table.kind(table.columns[at]) == "text"
+        return options.for_nodes or table.kind(table.columns[at]) == "text"
 
     names, values = table.columns, _values(table, options)
     return find_roles(names, len(names), options, table.name, can_name, values, asked)
@@ -542,7 +542,7 @@ class Parquet(Format):
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
     has_columns: ClassVar[bool] = True
-    beside: ClassVar[tuple[str, ...]] = (
+    sidecar: ClassVar[tuple[str, ...]] = (
         "ids",
         "errors",
         "candidates",

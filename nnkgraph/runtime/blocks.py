@@ -102,13 +102,13 @@ def run(
 
 
 @contextmanager
-def unhurried(pool: Pool) -> Iterator[None]:
+def without_timeout(pool: Pool) -> Iterator[None]:
     """Let blocks take as long as they need: they do not count as hung meanwhile."""
-    patience, pool.patience = pool.patience, None
+    block_timeout, pool.block_timeout = pool.block_timeout, None
     try:
         yield
     finally:
-        pool.patience = patience
+        pool.block_timeout = block_timeout
 
 
 def _result(future: Future[Any], start: int, stop: int) -> Any:
@@ -125,7 +125,7 @@ def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
     done = pool.wait(running)
     if not done:
         raise ResourceError(
-            f"no worker finished a block within {pool.patience:g} s; it may hang, or "
+            f"no worker finished a block within {pool.block_timeout:g} s; it may hang, or "
             "need more time: --block-timeout"
         )
     return done

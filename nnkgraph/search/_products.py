@@ -215,7 +215,7 @@ _GROUPS = 4
 """Groups for each worker: with fewer, workers wait for each other in the end."""
 
 _LARGEST = 65536
-"""Rows in a group at most: a pair of groups must be done within a worker's patience."""
+"""Rows in a group at most: a pair of groups must be done within a worker's block_timeout."""
 
 _SMALLEST = 2048
 """Rows in a group at least, where there are several."""

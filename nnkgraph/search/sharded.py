@@ -344,7 +344,7 @@ def _run(
     count: int,
     told: Callable[[int], None],
 ) -> None:
-    with blocks.unhurried(wanted.pool):  # a part may take hours
+    with blocks.without_timeout(wanted.pool):  # a part may take hours
         blocks.run(
             wanted.pool,
             _ask,

@@ -450,7 +450,7 @@ def test_a_column_called_id_names_rows_only_where_it_can_be_no_feature(tmp_path)
     assert "--id-column cust_id, or leave it out with --drop cust_id" in said[-1]
     path = write(tmp_path / "z.csv", "id,e1,e2\n17,1,2\n4,3,4\n")
     assert formats.read_features(path).x.shape == (2, 3)
-    assert formats.read_features(path, beside=True).ids == ("17", "4")
+    assert formats.read_features(path, for_nodes=True).ids == ("17", "4")
 
 
 def test_a_file_beside_others_may_lack_the_columns_that_they_have(tmp_path):

@@ -234,7 +234,7 @@ def test_d05_what_cannot_be_sent_is_an_error_and_no_hang(call, expected):
 def test_d07_a_worker_that_hangs_is_reported():
     start = time.monotonic()
     with (
-        registry.create("executors", "processes").open(2, patience=1.0) as pool,
+        registry.create("executors", "processes").open(2, block_timeout=1.0) as pool,
         pytest.raises(ResourceError, match="no worker finished a block within 1 s"),
     ):
         blocks.run(pool, _hang, None, (None,), rows=4, block=1)

@@ -488,7 +488,7 @@ def _build_one(
             _say_plan(files, matrix, settings, target)
             return
         target.check_room(n, min(settings["k"] or DEFAULT_K, n))
-        settings["beside"] = folder_of(files.output)
+        settings["shared_dir"] = folder_of(files.output)
         if isinstance(target, ShardFile):
             known = _build_shard(files, matrix, target.shard, settings, stages)
         else:
@@ -533,7 +533,7 @@ def _say_plan(
     target: Target,
 ) -> None:
     """Check what can be checked, and say what would be done."""
-    others = {"workers", "seed", "digits", "patience", *WHOLE}
+    others = {"workers", "seed", "digits", "block_timeout", *WHOLE}
     plan = make_plan(matrix, **{k: v for k, v in settings.items() if k not in others})
     shard = target.shard if isinstance(target, ShardFile) else None
     if shard is not None:

@@ -233,7 +233,7 @@ def _read(
     matrix = read_features(features, format=format, sparse=sparse, **told)
     if coords is None:
         return matrix, None
-    told = tables.others(coords, beside=True)
+    told = tables.others(coords, for_nodes=True)
     return matrix, read_features(coords, format=None, **told, known=matrix.ids)
 
 

@@ -221,7 +221,7 @@ def _read(
     of_file = None if values in {"degree", "error"} else values
     tables = Tables([coords, labels, of_file], **table)
     if coords is not None:
-        own = {"format": format_, **tables.others(coords, format_, beside=True)}
+        own = {"format": format_, **tables.others(coords, format_, for_nodes=True)}
         found["coordinates"] = read_features(coords, **own, known=ids, gaps=True)
     if labels is not None:
         own = {"known": ids, **tables.labels(labels)}

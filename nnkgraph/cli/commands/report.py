@@ -90,7 +90,7 @@ def command(
             labels, **tables.labels(labels), known=nodes.ids, minus_one=True
         )
     if coords is not None:
-        said = {"format": None, **tables.others(coords, beside=True)}
+        said = {"format": None, **tables.others(coords, for_nodes=True)}
         found["coordinates"] = read_features(coords, **said, known=nodes.ids, gaps=True)
     say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
     facts = page_facts(nodes, name=graph, **found, stages=Progress())

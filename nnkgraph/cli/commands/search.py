@@ -44,7 +44,7 @@ def command(
     shard: Shard | None,
     memory: int | None,
     resume: str | None,
-    patience: float,
+    block_timeout: float,
     seed: int,
     format: str | None,  # noqa: A002 - the option's name
     table: dict[str, Any],
@@ -112,8 +112,8 @@ def command(
         "workers": workers,
         "executor": executor,
         "resume": resume,
-        "patience": patience,
-        "beside": folder_of(output),
+        "block_timeout": block_timeout,
+        "shared_dir": folder_of(output),
         "stages": Progress(),
     }
     if shard is None:

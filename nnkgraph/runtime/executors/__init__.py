@@ -91,7 +91,7 @@ class Pool(Protocol):
         """How many times as large blocks should be: a task may cost more or less."""
         ...
 
-    patience: float | None
+    block_timeout: float | None
     """Seconds without a finished block after which a worker hangs; None: never."""
 
     @property
@@ -136,12 +136,12 @@ class Executor(Protocol):
         workers: int,
         /,
         *,
-        patience: float | None = None,
-        beside: str | None = None,
+        block_timeout: float | None = None,
+        shared_dir: str | None = None,
     ) -> AbstractContextManager[Pool]:
         """Start workers; they and their temporary files end with the context.
 
-        ``beside`` is a directory that other machines are likely to see as well.
+        ``shared_dir`` is a directory that other machines are likely to see as well.
         """
         ...
 
@@ -153,7 +153,7 @@ _SMALL_SECONDS = 4.0
 """Work below this is done before worker processes would have started and paid off."""
 
 
-PATIENCE = 3600.0
+BLOCK_TIMEOUT = 3600.0
 """Seconds for a block, which takes less than one: whatever takes longer hangs."""
 
 
@@ -162,8 +162,8 @@ def open_pool(
     workers: int | str,
     *,
     seconds: float,
-    patience: float = PATIENCE,
-    beside: str | None = None,
+    block_timeout: float = BLOCK_TIMEOUT,
+    shared_dir: str | None = None,
 ) -> AbstractContextManager[Pool]:
     """Open the pool that suits a job.
 
@@ -175,10 +175,10 @@ def open_pool(
         How many; "auto" takes the processors granted, with threads for a small job.
     seconds : float
         Rough estimate of the work on one processor.
-    patience : float
+    block_timeout : float
         Seconds without a finished block after which worker processes count as hung;
         0 waits for ever.
-    beside : str, optional
+    shared_dir : str, optional
         A directory for temporary files that workers on other machines have to see.
     """
     count, in_process = pool_size(spec, workers, seconds=seconds)
@@ -187,7 +187,9 @@ def open_pool(
         executor = registry.create("executors", "serial")
     elif in_process and not executor.in_process:
         executor = registry.create("executors", "threads")
-    return executor.open(count, patience=patience or None, beside=beside)
+    return executor.open(
+        count, block_timeout=block_timeout or None, shared_dir=shared_dir
+    )
 
 
 def pool_size(spec: str, workers: int | str, *, seconds: float) -> tuple[int, bool]:

@@ -108,7 +108,7 @@ class _Worker:
         own, theirs = context.Pipe()
         self.pipe: Connection[Any, Any] = own
         self.tasks: deque[Future[Any]] = deque()
-        with theirs, hidden_main(), deaf():
+        with theirs, hidden_main(), block_signals():
             process: Any = context.Process  # type: ignore[attr-defined]
             self.process = process(target=_work, args=(theirs, room), daemon=True)
             self.process.start()
@@ -247,7 +247,7 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Keep signals meant for the parent from the processes that start meanwhile.
 
     A terminal sends Ctrl-C to all of them; the parent ends them in good order.

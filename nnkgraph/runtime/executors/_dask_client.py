@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.arrays import scratch_folder
-from nnkgraph.runtime.executors._crew import deaf, hidden_main
+from nnkgraph.runtime.executors._crew import block_signals, hidden_main
 from nnkgraph.runtime.limits import processes_left
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
     dask = _distributed()
     with scratch_folder() as folder:
         try:
-            with deaf(), hidden_main():
+            with block_signals(), hidden_main():
                 cluster = _cluster(dask, workers, folder)
         except (OSError, RuntimeError) as error:
             _end_beginnings(dask)

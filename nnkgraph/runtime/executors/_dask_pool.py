@@ -52,9 +52,9 @@ class DaskPool:
         hosts: set[str],
         threads: int,
         timeout: float,
-        patience: float | None,
+        block_timeout: float | None,
     ) -> None:
-        self.threads, self.patience = threads, patience
+        self.threads, self.block_timeout = threads, block_timeout
         self.in_place = terms.place is not None
         self._client, self._files, self._terms = client, files, terms
         # Who comes later from another machine cannot write into maps of this one.
@@ -92,8 +92,8 @@ class DaskPool:
         begin = self._seen = time.monotonic()
         while not (done := {one for one in running if one.done()}):
             left = _TICK
-            if self.patience is not None:
-                left = min(left, self.patience - (time.monotonic() - begin))
+            if self.block_timeout is not None:
+                left = min(left, self.block_timeout - (time.monotonic() - begin))
                 if left <= 0:
                     break
             try:
@@ -129,7 +129,7 @@ class DaskPool:
             future.set_exception(WorkerDied(str(error)))
         except KilledWorker as error:
             future.set_exception(self._killed(error))
-        except NoValidWorkerError as error:  # the scheduler's patience was shorter
+        except NoValidWorkerError as error:  # the scheduler's block_timeout was shorter
             future.set_exception(self._nobody(error))
         except TimeoutError as error:
             if remote.status != "error":  # lost with its worker: somebody does it again

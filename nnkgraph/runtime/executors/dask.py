@@ -70,15 +70,15 @@ class Dask:
         workers: int,
         /,
         *,
-        patience: float | None = None,
-        beside: str | None = None,
+        block_timeout: float | None = None,
+        shared_dir: str | None = None,
     ) -> Iterator[Pool]:
         """Find workers, or start some; what was started ends with the context."""
         with dask_client.silent(), ExitStack() as stack:
             wanted = self.workers if self.attached else workers
             client = stack.enter_context(self._client(workers))
             dask_client.wait_for_workers(client, wanted, self.timeout)
-            places = [tempfile.gettempdir(), beside or ".", "."]
+            places = [tempfile.gettempdir(), shared_dir or ".", "."]
             places = [
                 str(Path(one).absolute())
                 for one in ([self.folder] if self.folder else places)
@@ -92,7 +92,7 @@ class Dask:
                 hosts={host_of(one) for one in addresses},
                 threads=workers,
                 timeout=self.timeout,
-                patience=patience,
+                block_timeout=block_timeout,
             )
             wait = False  # nobody has time for that where something went wrong
             try:

@@ -47,11 +47,11 @@ class _ProcessPool:
         workers: int,
         start: str,
         folder: str,
-        patience: float | None,
+        block_timeout: float | None,
         room: int | None,
     ) -> None:
         self.workers = self.threads = workers
-        self.patience = patience
+        self.block_timeout = block_timeout
         self._context = multiprocessing.get_context(start)
         if start == "forkserver":
             # Imported once in the server, so that each worker starts at once.
@@ -77,8 +77,8 @@ class _ProcessPool:
         last = time.monotonic()
         while not (done := {one for one in running if one.done()}):
             left = None
-            if self.patience is not None:
-                left = self.patience - (time.monotonic() - last)
+            if self.block_timeout is not None:
+                left = self.block_timeout - (time.monotonic() - last)
                 if left <= 0:
                     break
             self._crew.wait(left)
@@ -157,11 +157,11 @@ class Processes:
         workers: int,
         /,
         *,
-        patience: float | None = None,
-        beside: str | None = None,
+        block_timeout: float | None = None,
+        shared_dir: str | None = None,
     ) -> Iterator[Pool]:
         """Start a pool; its workers and files are gone when the context ends."""
-        del beside  # this machine sees all of its files
+        del shared_dir  # this machine sees all of its files
         # Processes that Python starts for us would fail with tracebacks of their own.
         for what, left, needed, option in (
             ("processes and threads", processes_left(), 3 + 2 * workers, "-u"),
@@ -177,7 +177,7 @@ class Processes:
             _one_thread_each(),
             shared_with(workers) as room,
         ):
-            pool = _ProcessPool(workers, self.start, folder, patience, room)
+            pool = _ProcessPool(workers, self.start, folder, block_timeout, room)
             try:
                 yield pool
             finally:

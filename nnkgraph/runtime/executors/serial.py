@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class _SerialPool:
     threads: int
     workers: int = 1
-    patience: float | None = None
+    block_timeout: float | None = None
     in_place: bool = True
     stretch: int = 1
 
@@ -57,13 +57,13 @@ class Serial:
         workers: int,
         /,
         *,
-        patience: float | None = None,
-        beside: str | None = None,
+        block_timeout: float | None = None,
+        shared_dir: str | None = None,
     ) -> Iterator[Pool]:
         """Open a pool of one; ``workers`` limits the threads of matrix products."""
         from threadpoolctl import threadpool_limits
 
-        del patience, beside  # what hangs in this process cannot be ended
+        del block_timeout, shared_dir  # what hangs in this process cannot be ended
         with threadpool_limits(limits=workers, user_api="blas"):
             yield _SerialPool(workers)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class _ThreadPool:
     executor: ThreadPoolExecutor
     workers: int
-    patience: float | None = None
+    block_timeout: float | None = None
     in_place: bool = True
     stretch: int = 1
 
@@ -62,13 +62,13 @@ class Threads:
         workers: int,
         /,
         *,
-        patience: float | None = None,
-        beside: str | None = None,
+        block_timeout: float | None = None,
+        shared_dir: str | None = None,
     ) -> Iterator[Pool]:
         """Start threads; matrix products use one thread each."""
         from threadpoolctl import threadpool_limits
 
-        del patience, beside  # what hangs in this process cannot be ended
+        del block_timeout, shared_dir  # what hangs in this process cannot be ended
         with threadpool_limits(limits=1, user_api="blas"):
             executor = ThreadPoolExecutor(workers)
             try:
