@@ -6,36 +6,66 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nnkgraph import errors as errors
+    from nnkgraph import kernels as kernels
+    from nnkgraph import methods as methods
     from nnkgraph.build.graph import build_graph as build_graph
+    from nnkgraph.build.graph import find_candidates as find_candidates
+    from nnkgraph.build.query import query as query
+    from nnkgraph.data import Answers as Answers
     from nnkgraph.data import Candidates as Candidates
     from nnkgraph.data import Features as Features
     from nnkgraph.data import Graph as Graph
     from nnkgraph.data import Neighborhoods as Neighborhoods
+    from nnkgraph.data.labels import Labels as Labels
+    from nnkgraph.data.report import Report as Report
+    from nnkgraph.formats import read_candidates as read_candidates
     from nnkgraph.formats import read_features as read_features
     from nnkgraph.formats import read_graph as read_graph
+    from nnkgraph.formats import read_labels as read_labels
+    from nnkgraph.formats import write_candidates as write_candidates
     from nnkgraph.formats import write_graph as write_graph
+    from nnkgraph.tasks.classify import classify as classify
+    from nnkgraph.tasks.compare import compare as compare
+    from nnkgraph.tasks.doctor import doctor as doctor
+    from nnkgraph.tasks.embed import embed as embed
+    from nnkgraph.tasks.explain import explain as explain
+    from nnkgraph.tasks.propagate import propagate as propagate
+    from nnkgraph.tasks.verify import verify as verify
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "build_graph": "nnkgraph.build.graph",
-    "Candidates": "nnkgraph.data",
-    "Features": "nnkgraph.data",
-    "Graph": "nnkgraph.data",
-    "Neighborhoods": "nnkgraph.data",
-    "read_features": "nnkgraph.formats",
-    "read_graph": "nnkgraph.formats",
-    "write_graph": "nnkgraph.formats",
+    "build.graph": "build_graph find_candidates",
+    "build.query": "query",
+    "data": "Answers Candidates Features Graph Neighborhoods",
+    "data.labels": "Labels",
+    "data.report": "Report",
+    "formats": "read_candidates read_features read_graph read_labels "
+    "write_candidates write_graph",
+    "tasks.classify": "classify",
+    "tasks.compare": "compare",
+    "tasks.doctor": "doctor",
+    "tasks.embed": "embed",
+    "tasks.explain": "explain",
+    "tasks.propagate": "propagate",
+    "tasks.verify": "verify",
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES = ("errors", "kernels", "methods", "testing")
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the keys are strings
+__all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604 - the keys are strings
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: the start-up stays light."""
-    if name not in _HOMES:
+    if name in _MODULES:
+        return importlib.import_module(f"nnkgraph.{name}")
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    found = getattr(importlib.import_module(f"nnkgraph.{_HOME[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -25,8 +25,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nnkgraph.build.graph import build_graph
-from nnkgraph.build.query import check_plan, query_neighborhoods
-from nnkgraph.build.run import make_plan, prepared_rows
+from nnkgraph.build.query import check_settings, query
+from nnkgraph.build.run import prepared_rows
+from nnkgraph.build.settings import Settings
 from nnkgraph.data import Features
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError
@@ -95,7 +96,7 @@ class NeighborhoodEstimator(BaseEstimator):
                 )
         with value_errors():
             features = Features.of(x, name="X")
-            plan = make_plan(
+            plan = Settings.of(
                 features,
                 k=None if self.k is None else min(int(self.k), n - 1),
                 method=self.method,
@@ -103,8 +104,8 @@ class NeighborhoodEstimator(BaseEstimator):
                 sigma=self.sigma,
                 scale=self.scale,
             )
-            check_plan(plan, self.method, "exact")
-            rows = prepared_rows(features, plan)
+            check_settings(plan)
+            rows, _ = prepared_rows(features, plan)
         self.k_ = plan.k
         self.n_samples_fit_ = n
         self._fit_x = features.x
@@ -128,7 +129,7 @@ class NeighborhoodEstimator(BaseEstimator):
         if not self._first.any():  # a single row, and its copies: any will do
             return 1.0
         with value_errors():
-            asked = query_neighborhoods(
+            asked = query(
                 self._fit_x, self._fit_x[:1], **self._settings(registry.spec(kernel))
             )
         sigma: float = asked.report["sigma"]
@@ -140,7 +141,7 @@ class NeighborhoodEstimator(BaseEstimator):
         x = validate_data(self, X, reset=False, dtype=DTYPES, order="C")
         dtype = np.result_type(x, self._fit_x)
         with value_errors():
-            return query_neighborhoods(
+            return query(
                 self._fit_x.astype(dtype, copy=False),
                 Features.of(x.astype(dtype, copy=False), name="X"),
                 exclude_identical=exclude_identical,

@@ -134,7 +134,7 @@ def problems():
 def results():
     """Return all numbers, by name."""
     from nnkgraph.build.graph import build_graph
-    from nnkgraph.build.query import query_neighborhoods
+    from nnkgraph.build.query import query
     from nnkgraph.methods import qp
     from nnkgraph.search._descent import repair
 
@@ -149,7 +149,7 @@ def results():
         solved = qp.solve(packed, b[None], np.ones((1, len(b)), bool))
         for part, values in zip(("theta", "certificate", "gain"), solved, strict=True):
             found[f"problem {at}, {part}"] = values
-    asked = query_neighborhoods(draw(60, 5), draw(9, 5, seed=4), k=8)
+    asked = query(draw(60, 5), draw(9, 5, seed=4), k=8)
     found["queries"] = asked.weights.toarray()
     for at, values in enumerate(two_groups()):
         found[f"two groups, {at}"] = values

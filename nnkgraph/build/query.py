@@ -3,41 +3,163 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nnkgraph import formats
 from nnkgraph.build import report, solve
-from nnkgraph.build.run import (
+from nnkgraph.build.run import open_run
+from nnkgraph.build.settings import (
     DEFAULT_K,
-    estimated_seconds,
-    make_plan,
-    wanted_of,
-    warm_up,
+    Settings,
+    SolveCall,
+    features_of,
+    split,
 )
-from nnkgraph.data import Answers, Candidates, Features
-from nnkgraph.data.duplicates import distinct_rows
+from nnkgraph.data import Answers
 from nnkgraph.data.pairs import DISTANCES, first_equal_rows
-from nnkgraph.data.scaling import Scaling
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.runtime.executors import open_pool
-from nnkgraph.runtime.progress import Stages
-from nnkgraph.search import distance_of, index_dtype, ranked
-from nnkgraph.search.auto import Auto
-from nnkgraph.search.exact import Exact, nearest_to
-from nnkgraph.search.precomputed import Precomputed, without_repeats
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.arrays import within_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from scipy.sparse import csr_array
 
-    from nnkgraph.build.run import Plan
-    from nnkgraph.data import FloatArray, IndexArray, Neighborhoods
+    from nnkgraph.build.run import Run
+    from nnkgraph.data import (
+        Candidates,
+        Features,
+        FloatArray,
+        IndexArray,
+        Neighborhoods,
+    )
     from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
-    from nnkgraph.runtime.executors import Pool
-    from nnkgraph.search import Wanted
+    from nnkgraph.search import Search, Wanted
+
+
+@within_memory
+def query(
+    data: Features | ArrayLike,
+    queries: Features | ArrayLike,
+    /,
+    *,
+    normalize: bool = False,
+    exclude_identical: bool = False,
+    **options: Unpack[SolveCall],
+) -> Answers:
+    """Find the neighborhood of every query among the rows of the data.
+
+    Bandwidth and scaling come from the data. Identical rows of the data count as one,
+    the first. The other parameters are those of ``build_graph``.
+
+    Parameters
+    ----------
+    normalize : bool
+        Whether the weights of every query are divided by their sum.
+    exclude_identical : bool
+        Whether a row of the data that equals the query is passed over, as for points
+        that are in the data themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = nnkgraph.query(x, x[:4] + 0.1, k=10)
+    >>> found.weights.shape
+    (4, 100)
+    """
+    chosen, running = split(options, SolveCall)
+    if chosen.get("duplicates", "merge") != "merge":
+        raise ParameterError("identical rows count as one where queries are answered")
+    data, queries = features_of(data), features_of(queries, name="queries")
+    k = chosen.pop("k", None)
+    settings = Settings.of(data, **chosen)
+    check_settings(settings)
+    check_columns(data, queries)
+    settings = replace(settings, k=_checked_k(k, data))
+    with open_run(data, settings, running) as run:
+        points = run.prepared(queries)
+        twin = twins(run.rows.x, points)
+        kernel = _fitted(run)
+        most = min(settings.k, len(run.rows.x))
+        with run.progress("search", len(points)) as on_rows:
+            wanted = run.wanted(most, on_rows)
+            if exclude_identical:
+                found = _without_twins(settings, wanted, points, twin)
+            else:
+                found = settings.search.query(wanted, points)
+        kernel = kernel.fit(found)
+        with run.progress("solve", len(points)) as on_rows:
+            solved = solve.solve(
+                run.pool,
+                run.rows.x,
+                found,
+                kernel=kernel,
+                method=settings.method,
+                points=points,
+                on_rows=on_rows,
+            )
+            index = np.array(found.index)
+            has_error = settings.method.has_error
+            solved = with_twins(solved, index, twin, has_error=has_error)
+        used, rows = run.pool.workers, run.rows
+    weights, distances = matrices(
+        solved.weights, found.distance, index, rows, len(data.x), normalize=normalize
+    )
+    stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
+    names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
+    return Answers(
+        weights,
+        solved.errors,
+        queries.ids,
+        data.ids,
+        *facts(
+            data,
+            queries,
+            solved,
+            {
+                **{name: stored[name] for name in names},
+                "normalize": normalize,
+                "exclude_identical": exclude_identical,
+            },
+            {"identical": int((twin >= 0).sum()), "workers": used},
+        ),
+        distances=distances if settings.kernel.nearness in DISTANCES else None,
+        nearest=as_given(index[:, 0], rows),
+        identical=as_given(twin, rows),
+    )
+
+
+def _checked_k(k: int | None, data: Features) -> int:
+    """Return the number of candidates; unlike a row, a query may have all rows."""
+    n = len(data.x)
+    k = min(DEFAULT_K, n) if k is None else k
+    if not 1 <= k <= n:
+        raise InputError(f"{data.name}: k is {k}, but there are only {n} rows to find")
+    return k
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse what cannot answer queries: it needs whole graphs or knows no points."""
+    name = registry.spec(settings.method).partition(":")[0]
+    if not settings.method.local or name == "eps":
+        raise ParameterError(
+            f"method {name!r} looks at a whole graph; queries need one that looks at k "
+            "candidates"
+        )
+    if settings.kernel.base == "gram":
+        raise ParameterError(
+            "kernel precomputed knows the similarities of its own rows only; queries "
+            "need features"
+        )
+    if not settings.search.answers_queries:
+        raise ParameterError(
+            f"search {registry.spec(settings.search)!r} is none for queries: use exact "
+            "or precomputed:path=FILE"
+        )
 
 
 def twins(x: FloatArray, points: FloatArray) -> IndexArray:
@@ -46,69 +168,38 @@ def twins(x: FloatArray, points: FloatArray) -> IndexArray:
     return np.where(first < len(x), first, -1)
 
 
-def fitted(plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Kernel:
+def _fitted(run: Run) -> Kernel:
     """Return the kernel with a bandwidth rule applied to the data's own candidates."""
-    rule = getattr(plan.kernel, "sigma", None)
-    k = min(plan.k, len(rows.x) - 1)
+    kernel = run.settings.kernel
+    rule = getattr(kernel, "sigma", None)
+    k = min(run.settings.k, len(run.rows.x) - 1)
     if not isinstance(rule, str) or rule == "local":
-        return plan.kernel
+        return kernel
     if k == 0:
         raise InputError("a single row has no distances to take sigma from: give one")
-    with stages("search", len(rows.x)) as on_rows:
-        own = wanted_of(plan, rows, k, pool, seed, on_rows)
-        return plan.kernel.fit(Auto().find(own))
+    with run.progress("search", len(run.rows.x)) as on_rows:
+        auto: Search = registry.create("search", "auto")
+        return kernel.fit(auto.find(run.wanted(k, on_rows)))
 
 
-def candidates_of(
-    plan: Plan,
-    asked: Wanted,
-    points: FloatArray,
-    twin: IndexArray | None,
-    rows: Rows,
+def _without_twins(
+    settings: Settings, wanted: Wanted, points: FloatArray, twin: IndexArray
 ) -> Candidates:
-    """Return the k best rows for every point, without its twin where one is given."""
-    k, n = asked.k, len(asked.x)
-    if isinstance(plan.search, Precomputed):
-        found = _from_file(plan.search.path, asked, points, rows)
-    else:
-        more = replace(asked, k=min(n, k + (twin is not None)))
-        found = nearest_to(more, points)
+    """Return the k best rows for every point that are not the point itself."""
+    k = wanted.k
+    more = replace(wanted, k=min(len(wanted.x), k + 1))
+    found = settings.search.query(more, points)
     index, distance = np.array(found.index), np.array(found.distance)
-    if twin is not None:
-        out = index == twin[:, np.newaxis]
-        index[out], distance[out] = -1, np.inf
-        order = np.argsort(index < 0, axis=1, kind="stable")
-        index = np.take_along_axis(index, order, axis=1)
-        distance = np.take_along_axis(distance, order, axis=1)
+    out = index == twin[:, np.newaxis]
+    index[out], distance[out] = -1, np.inf
+    order = np.argsort(index < 0, axis=1, kind="stable")
+    index = np.take_along_axis(index, order, axis=1)[:, :k]
+    distance = np.take_along_axis(distance, order, axis=1)[:, :k]
     return replace(
         found,
-        index=np.ascontiguousarray(index[:, :k]),
-        distance=np.ascontiguousarray(distance[:, :k]),
+        index=np.ascontiguousarray(index),
+        distance=np.ascontiguousarray(distance),
     )
-
-
-def _from_file(path: str, asked: Wanted, points: FloatArray, rows: Rows) -> Candidates:
-    """Return candidates of a file, ranked by distances of our own."""
-    index, _ = formats.read_candidates(path)
-    total = len(asked.x) if rows.first is None else len(rows.first)
-    if len(index) != len(points):
-        raise InputError(
-            f"{path}: neighbors of {len(index)} queries, but there are {len(points)}"
-        )
-    if index.size and (index.min() < -1 or index.max() >= total):
-        raise InputError(
-            f"{path}: neighbors must be row numbers of the data, 0 to {total - 1} or -1"
-        )
-    if rows.first is not None and rows.origin is not None:
-        place = np.searchsorted(rows.origin, rows.first)
-        index = np.where(index >= 0, place[np.maximum(index, 0)], -1)
-    index = without_repeats(index.astype(index_dtype(len(asked.x))))
-    if asked.base not in DISTANCES | {"inner-product", "absolute-product"}:
-        raise ParameterError("search 'precomputed' does not know this kernel")
-    index, score = ranked(asked.x, points, index, asked.base)
-    asked.on_rows(len(points))
-    distance = distance_of(score, asked.base)
-    return Candidates(index, distance, backend="precomputed", exact=False)
 
 
 def with_twins(
@@ -176,165 +267,19 @@ def facts(
         "queries_sha256": queries.sha256,
     }
     count = (found.weights > 0).sum(axis=1)
+    proof = report.certificate(found, None)
     about = {
         "schema": 1,
         "queries": len(queries.x),
         "rows": len(data.x),
         "neighbors_per_query": float(count.mean()),
         "without_neighbors": int((count == 0).sum()),
-        "certificate": report.certificate(found, None),
+        "certificate": proof.as_dict() if proof else None,
         "error": report.error_facts(found.errors),
         **settings,
         **more,
     }
     return provenance, about
-
-
-def query_neighborhoods(
-    data: Features | ArrayLike,
-    queries: Features | ArrayLike,
-    /,
-    *,
-    k: int | None = None,
-    method: str = "nnk",
-    kernel: str = "gaussian",
-    sigma: str | float | None = None,
-    search: str = "auto",
-    scale: str = "none",
-    normalize: bool = False,
-    exclude_identical: bool = False,
-    seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    stages: Stages | None = None,
-) -> Answers:
-    """Find the neighborhood of every query among the rows of the data.
-
-    Bandwidth and scaling come from the data. Identical rows of the data count as one,
-    the first. The other parameters are those of ``build_graph``.
-
-    Parameters
-    ----------
-    normalize : bool
-        Whether the weights of every query are divided by their sum.
-    exclude_identical : bool
-        Whether a row of the data that equals the query is passed over, as for points
-        that are in the data themselves.
-    """
-    stages = stages or Stages()
-    data = data if isinstance(data, Features) else Features.of(data)
-    queries = (
-        queries
-        if isinstance(queries, Features)
-        else Features.of(queries, name="queries")
-    )
-    settings = {"method": method, "kernel": kernel, "sigma": sigma}
-    plan = _plan(data, queries, k, search, scale, executor, settings)
-    with stages("start"):
-        scaling = Scaling.of(data.x, scale)
-        x = plan.kernel.prepare(scaling.applied(data.x, data.name), data.name)
-        points = scaling.applied(queries.x, queries.name)
-        points = plan.kernel.prepare(points, queries.name).astype(x.dtype, copy=False)
-        rows = distinct_rows(x, "merge", data.name)
-        twin = twins(rows.x, points)
-    seconds = estimated_seconds(rows.x, plan.k)
-    with open_pool(executor, workers, seconds=seconds) as pool:
-        with stages("start"):
-            warm_up(pool, rows.x, plan.kernel, plan.method)
-        kernel_ = fitted(plan, rows, pool, seed, stages)
-        most = min(plan.k, len(rows.x))
-        with stages("search", len(points)) as on_rows:
-            found = candidates_of(
-                plan,
-                wanted_of(plan, rows, most, pool, seed, on_rows),
-                points,
-                twin if exclude_identical else None,
-                rows,
-            )
-        kernel_ = kernel_.fit(found)
-        with stages("solve", len(points)) as on_rows:
-            solved = solve.solve(
-                pool,
-                rows.x,
-                found,
-                kernel=kernel_,
-                method=plan.method,
-                points=points,
-                on_rows=on_rows,
-            )
-            index = np.array(found.index)
-            solved = with_twins(solved, index, twin, has_error=plan.method.has_error)
-        used = pool.workers
-    weights, distances = matrices(
-        solved.weights, found.distance, index, rows, len(data.x), normalize=normalize
-    )
-    return Answers(
-        weights,
-        solved.errors,
-        queries.ids,
-        data.ids,
-        *facts(
-            data,
-            queries,
-            solved,
-            {
-                **settings,
-                "k": plan.k,
-                "sigma": kernel_.bandwidth(found),
-                "scale": scale,
-                "search": found.backend,
-                "seed": seed,
-                "normalize": normalize,
-                "exclude_identical": exclude_identical,
-            },
-            {"identical": int((twin >= 0).sum()), "workers": used},
-        ),
-        distances=distances if plan.kernel.nearness in DISTANCES else None,
-        nearest=as_given(index[:, 0], rows),
-        identical=as_given(twin, rows),
-    )
-
-
-def _plan(
-    data: Features,
-    queries: Features,
-    k: int | None,
-    search: str,
-    scale: str,
-    executor: str,
-    settings: dict[str, Any],
-) -> Plan:
-    """Check everything that can be checked before the work begins."""
-    n = len(data.x)
-    plan = make_plan(
-        data, k=None, search=search, scale=scale, executor=executor, **settings
-    )
-    check_plan(plan, settings["method"], search)
-    check_columns(data, queries)
-    if k is None:
-        k = min(DEFAULT_K, n)
-    if not 1 <= k <= n:
-        raise InputError(f"{data.name}: k is {k}, but there are only {n} rows to find")
-    return replace(plan, k=k)
-
-
-def check_plan(plan: Plan, method: str, search: str) -> None:
-    """Refuse what cannot answer queries: it needs whole graphs or knows no points."""
-    name = method.partition(":")[0]
-    if not plan.method.local or name == "eps":
-        raise ParameterError(
-            f"method {name!r} looks at a whole graph; queries need one that looks at k "
-            "candidates"
-        )
-    if plan.kernel.base == "gram":
-        raise ParameterError(
-            "kernel precomputed knows the similarities of its own rows only; queries "
-            "need features"
-        )
-    if not isinstance(plan.search, (Auto, Exact, Precomputed)):
-        raise ParameterError(
-            f"search {search!r} is none for queries: use exact or precomputed:path=FILE"
-        )
 
 
 def check_columns(data: Features, queries: Features) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nnkgraph.data import SparseGram
 from nnkgraph.data.edges import component_labels
+from nnkgraph.data.report import Certificate
 from nnkgraph.kernels import Problem
 from nnkgraph.runtime.arrays import row_slices
 
@@ -80,9 +81,7 @@ def copy_warnings(apart: int, tips: str) -> list[str]:
     return [f"{apart} components consist only of copies of one row{tips}"]
 
 
-def certificate(
-    found: Neighborhoods, origin: IndexArray | None
-) -> dict[str, Any] | None:
+def certificate(found: Neighborhoods, origin: IndexArray | None) -> Certificate | None:
     """Sum up the optimality of all nodes, and name the first that miss it."""
     if found.certificate is None:
         return None
@@ -90,12 +89,12 @@ def certificate(
     failed = np.flatnonzero(~(values <= CERTIFICATE_LIMIT))
     finite = np.nan_to_num(values, nan=1e300, posinf=1e300)  # JSON knows no others
     named = failed if origin is None else origin[failed]
-    return {
-        "kkt_max": float(finite.max(initial=0.0)),
-        "kkt_mean": float(finite.sum() / max(1, len(values))),
-        "nodes_failed": len(failed),
-        "failed": [int(node) for node in named[:10]],
-    }
+    return Certificate(
+        float(finite.max(initial=0.0)),
+        float(finite.sum() / max(1, len(values))),
+        len(failed),
+        [int(node) for node in named[:10]],
+    )
 
 
 def error_facts(errors: FloatArray | None) -> dict[str, float] | None:

@@ -8,41 +8,32 @@ import os
 import re
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from nnkgraph import __version__
 from nnkgraph.build import report
-from nnkgraph.build.graph import (
-    Solved,
-    advice,
-    assembled,
-    check_digits,
-    settings_of,
-    solve_all,
-)
+from nnkgraph.build.graph import Solved, advice, assembled
 from nnkgraph.build.report import Reach, provenance_of
-from nnkgraph.build.run import (
-    ABOUT,
-    find,
-    k_warnings,
-    make_plan,
-    notes_of,
-    started,
-    wanted_of,
-    worker_warnings,
+from nnkgraph.build.run import ABOUT, open_run
+from nnkgraph.build.settings import (
+    GraphCall,
+    SearchCall,
+    Settings,
+    check_digits,
+    features_of,
+    split,
 )
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.data import Candidates, Features, Neighborhoods
+from nnkgraph.data import Candidates, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
-from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._graphs import parse_provenance
+from nnkgraph.formats import parse_provenance
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.archive import open_archive
-from nnkgraph.runtime.arrays import check_fits, new_array
+from nnkgraph.runtime.archive import Archive, open_archive
+from nnkgraph.runtime.arrays import new_array, within_memory
 from nnkgraph.runtime.checkpoint import (
     difference,
     fingerprint,
@@ -50,32 +41,20 @@ from nnkgraph.runtime.checkpoint import (
     run_of,
     write_rows,
 )
-from nnkgraph.runtime.executors import BLOCK_TIMEOUT
 from nnkgraph.runtime.files import Outputs, is_temporary, open_source, show
-from nnkgraph.runtime.progress import Stages
-from nnkgraph.search import check_by_rows, distance_of, index_dtype
-from nnkgraph.search._descent import repair
-from nnkgraph.search.precomputed import Precomputed
-from nnkgraph.search.sharded import Sharded, best_of
+from nnkgraph.search import check_by_rows, index_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.build.run import Plan, Run
-    from nnkgraph.runtime.archive import Archive
-
-    Arrays = dict[str, NDArray[Any] | None]
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import ArrayLike
-
-    from nnkgraph.data import Graph, IndexArray
+    from nnkgraph.build.run import Run
+    from nnkgraph.data import Features, Graph, IndexArray
+    from nnkgraph.runtime.progress import Stages
 
     AnyPath = str | os.PathLike[str]
-
+    Arrays = dict[str, Any]
 
 _WRITTEN = re.compile(r"(auto|[0-9]{1,9})(?:/([0-9]{1,9}))?")
 _SLURM = "SLURM_ARRAY_TASK_"
@@ -190,41 +169,35 @@ def _place_in_slurm(environment: Mapping[str, str]) -> tuple[int, int]:
 WHOLE = {"connect": "none", "grow": None, "max_k": None, "k_check": False}
 """Options of build that look at all rows at once, and the values without effect."""
 
-_TWO_PHASES = (
-    "nnkgraph search --shard I/N and nnkgraph merge find candidates of all rows; build "
-    "with --search precomputed:path=FILE then"
-)
 
-
-def check_shards(plan: Plan) -> None:
+def check_shards(settings: Settings) -> None:
     """Refuse what a part of the rows cannot be solved with."""
-    if not plan.method.local:
+    if not settings.method.local:
         raise ParameterError(
-            f"method {registry.spec(plan.method)!r} looks at all rows at once: leave "
-            "--shard out"
+            f"method {registry.spec(settings.method)!r} looks at all rows at once: it "
+            "cannot work by shards"
         )
-    if isinstance(plan.search, Precomputed):
+    if settings.search.reads:
         return
-    name = registry.spec(plan.search)
-    if plan.kernel.needs_all_rows:
+    if settings.kernel.needs_all_rows:
         raise ParameterError(
-            f"sigma {getattr(plan.kernel, 'sigma', '')!r} needs the candidates of all "
-            f"rows: {_TWO_PHASES}; or use --sigma local or a number"
+            f"sigma {getattr(settings.kernel, 'sigma', '')!r} needs the candidates of "
+            "all rows: search and merge shards of candidates first, then build with "
+            "search='precomputed:path=FILE'; or use sigma='local' or a number"
         )
-    check_by_rows(plan.search, name)
+    check_by_rows(settings.search)
 
 
 def check_alone(**settings: Any) -> None:
     """Refuse options of build that need all rows or all solutions."""
     for option, unused in WHOLE.items():
         if settings[option] not in {unused, None}:
-            name = option.replace("_", "-")
-            raise ParameterError(f"--{name} needs all rows: leave it or --shard out")
+            raise ParameterError(f"{option} needs all rows: it cannot work by shards")
 
 
 SCHEMA = 1
 
-_LISTS = {"index", "distance", "score", "weights"}
+_LISTS = {"index", "distance", "weights"}
 """Arrays with a line of candidates for every row."""
 
 _INPUT = {"first", "ids"}
@@ -232,12 +205,10 @@ _INPUT = {"first", "ids"}
 
 _NEEDED = {
     "search": {"index", "distance"},
-    "part": {"index", "score"},
     "graph": {"index", "weights", "near", "far"},
 }
 _ALLOWED = {
     "search": {"first"},
-    "part": {"first"},
     "graph": {"errors", "certificate", "own", "sigma", "first", "ids"},
 }
 """Arrays that shards hold, always or where there are such."""
@@ -249,8 +220,6 @@ class Part:
 
     kind: str
     """``search`` for candidates, ``graph`` for solved neighborhoods.
-
-    ``part`` for candidates of all rows among some of them.
     """
 
     shard: Shard
@@ -420,14 +389,8 @@ def _check_index(index: NDArray[Any], rows: range, n: int, name: str) -> None:
         raise InputError(f"{name}: its candidates are damaged")
 
 
-def span_of(run: Run) -> range:
-    """Return the rows that a run solves."""
-    return range(len(run.rows.x)) if run.span is None else run.span
-
-
 def part_of(
     kind: str,
-    features: Features,
     run: Run,
     shard: Shard,
     candidates: Candidates,
@@ -436,7 +399,8 @@ def part_of(
     said: dict[str, Any],
 ) -> Part:
     """Return a shard: its rows of the input reach to where the next one's begin."""
-    rows, span, total = run.rows, span_of(run), len(features.x)
+    features, rows, total = run.features, run.rows, len(run.features.x)
+    span = range(len(rows.x)) if run.span is None else run.span
     start, stop = span.start, span.stop
     if rows.origin is not None:
         ends = np.append(rows.origin, total)
@@ -463,194 +427,56 @@ def part_of(
 
 
 def shard_report(
-    features: Features,
-    run: Run,
-    part: Part,
-    candidates: Candidates,
-    found: Neighborhoods,
-    workers: int | str,
+    run: Run, part: Part, candidates: Candidates, found: Neighborhoods
 ) -> dict[str, Any]:
     """Return what is known about the rows of a shard."""
     nodes = np.arange(len(run.rows.x)) if run.rows.origin is None else run.rows.origin
-    checkpoint = run.checkpoint
+    proof = report.certificate(found, nodes[part.rows.start : part.rows.stop])
     return {
         "schema": 1,
         "shard": str(part.shard),
         "rows": [part.rows.start, part.rows.stop],
         **part.common["settings"],
-        "certificate": report.certificate(
-            found, nodes[part.rows.start : part.rows.stop]
-        ),
+        "certificate": proof.as_dict() if proof else None,
         "failure": found.failure,
         "error": report.error_facts(found.errors),
         "search": report.search_facts(candidates),
         "workers": run.pool.workers,
-        "input": report.input_facts(features),
-        "warnings": [
-            *part.said["warnings"],
-            *(checkpoint.warnings if checkpoint else []),
-            *worker_warnings(workers, run.pool.workers),
-        ],
-        "notes": [*candidates.notes, *(checkpoint.notes if checkpoint else [])],
+        "input": report.input_facts(run.features),
+        "warnings": run.warnings,
+        "notes": [*candidates.notes, *run.notes],
     }
 
 
-def with_parts(plan: Plan, shard: Shard) -> Plan:
-    """Let there be as many parts as shards."""
-    search: Any = plan.search
-    if search.parts not in {0, shard.count}:
-        raise ParameterError(
-            f"--shard {shard} is one of {shard.count} parts, and --search sharded has "
-            f"{search.parts}: leave parts out, or use --shard I/{search.parts}"
-        )
-    return replace(plan, search=replace(search, parts=shard.count))
-
-
-def search_part(
-    features: Features,
-    run: Run,
-    shard: Shard,
-    kernel: str,
-    settings: dict[str, Any],
-    stages: Stages,
-) -> Part:
-    """Find the candidates of all rows among the rows of one part."""
-    plan, n = run.plan, len(run.rows.x)
-    search: Any = plan.search
-    k = min(plan.method.width(plan.k), n - 1)
-    index, score = np.empty((n, 0), index_dtype(n)), np.empty((n, 0))
-    with stages("search", n) as on_rows:
-        if k > 0:
-            wanted = wanted_of(plan, run.rows, k, run.pool, run.seed, on_rows)
-            wanted = replace(wanted, checkpoint=run.checkpoint)
-            index, score = search.find_part(wanted, shard.number - 1)
-    found = Candidates(
-        index, score, registry.spec(search), exact=False, threads=search.threads
-    )
-    said = {"notes": k_warnings(plan.k, run.rows)}
-    part = part_of(
-        "part",
-        features,
-        replace(run, span=None),
-        shard,
-        found,
-        {"index": index, "score": score},
-        {"k": k, "kernel": kernel, **settings},
-        said,
-    )
-    common = {**part.common, "base": plan.kernel.nearness}
-    return replace(part, common=common, notes=notes_of(run, found))
-
-
-def check_all_rows(parts: list[Part]) -> None:
-    """Refuse shards without candidates of all rows, or that say impossible things."""
-    for part in parts:
-        common, k = part.common, part.common["settings"].get("k")
-        whole = (range(common["distinct"]), range(common["shape"][0]))
-        sane = type(k) is int and 0 <= k < common["distinct"]
-        known = common.get("base") in DISTANCES
-        if (part.rows, part.lines) != whole or not sane or not known:
-            raise InputError(f"{part.name}: is not the block it should be")
-
-
-def combined(found: list[Part], on_shard: Callable[[int], object]) -> dict[str, Any]:
-    """Return the arrays of a search of all parts, one shard in memory at a time."""
-    common = found[0].common
-    n, k = common["distinct"], common["settings"]["k"]
-    check_fits(4 * n * k * 12, found[0].name, "all shards together")
-    index, score = np.empty((n, 0), index_dtype(n)), np.empty((n, 0))
-    whole: dict[str, Any] = {}
-    for part in found:
-        whole = read_arrays(part)
-        pair = whole.pop("index"), whole.pop("score")
-        index, score = best_of([(index, score), pair], k)
-        on_shard(1)
-    index, score = repair(index, score)
-    distance = distance_of(score, common["base"])
-    return {**whole, "index": index, "distance": distance}
-
-
+@within_memory
 def search_shard(
-    features: Features | ArrayLike,
-    shard: Shard,
-    /,
-    *,
-    k: int | None = None,
-    kernel: str = "gaussian",
-    search: str = "auto",
-    scale: str = "none",
-    duplicates: str = "merge",
-    seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    resume: str | Path | None = None,
-    block_timeout: float = BLOCK_TIMEOUT,
-    shared_dir: str | None = None,
-    stages: Stages | None = None,
+    features: Features | ArrayLike, shard: Shard, /, **options: Unpack[SearchCall]
 ) -> Part:
     """Find the candidates of a part of the rows: `find_candidates` for a shard."""
-    stages = stages or Stages()
-    features = features if isinstance(features, Features) else Features.of(features)
-    settings: dict[str, Any] = {"scale": scale, "duplicates": duplicates, "seed": seed}
-    plan = make_plan(
-        features,
-        k=k,
-        kernel=kernel,
-        search=search,
-        scale=scale,
-        duplicates=duplicates,
-        executor=executor,
-    )
-    by_parts = isinstance(plan.search, Sharded)
-    if by_parts:
-        plan = with_parts(plan, shard)
-    else:
-        check_by_rows(plan.search, search)
-    with started(
-        features,
-        plan,
-        stages,
-        seed=seed,
-        workers=workers,
-        resume=resume,
-        block_timeout=block_timeout,
-        shared_dir=shared_dir,
-        shard=shard,
-    ) as run:
-        if by_parts:
-            return search_part(features, run, shard, kernel, settings, stages)
-        found = find(run, stages)
+    chosen, running = split(options, SearchCall)
+    features = features_of(features)
+    settings = Settings.of(features, **chosen)
+    check_by_rows(settings.search)
+    with open_run(features, settings, running, shard=shard) as run:
+        found = run.find()
+    stored = {
+        "k": found.index.shape[1],
+        "kernel": registry.spec(settings.kernel),
+        "scale": settings.scale,
+        "duplicates": settings.duplicates,
+        "seed": settings.seed,
+    }
     arrays: Arrays = {"index": found.index, "distance": found.distance}
-    notes = notes_of(run, found)
-    said = {"notes": (*found.notes, *k_warnings(plan.k, run.rows))}
-    settings = {"k": found.index.shape[1], "kernel": kernel, **settings}
-    part = part_of("search", features, run, shard, found, arrays, settings, said)
-    return replace(part, notes=notes)
+    said = {"notes": (*found.notes, *run.warnings)}
+    part = part_of("search", run, shard, found, arrays, stored, said)
+    return replace(part, notes=(*found.notes, *run.warnings, *run.notes))
 
 
+@within_memory
 def build_shard(
-    features: Features | ArrayLike,
-    shard: Shard,
-    /,
-    *,
-    min_weight: float = 1e-8,
-    min_degree: int = 0,
-    scale: str = "none",
-    duplicates: str = "merge",
-    digits: int = 0,
-    seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    resume: str | Path | None = None,
-    block_timeout: float = BLOCK_TIMEOUT,
-    shared_dir: str | None = None,
-    stages: Stages | None = None,
-    **chosen: Any,
+    features: Features | ArrayLike, shard: Shard, /, **options: Unpack[GraphCall]
 ) -> tuple[Part, dict[str, Any]]:
     """Solve the neighborhoods of a part of the rows: `build_graph` for a shard.
-
-    ``chosen`` are k, method, kernel, sigma, search and symmetrize, as for
-    `build_graph`.
 
     Returns
     -------
@@ -659,57 +485,37 @@ def build_shard(
     report : dict
         What is known about these rows.
     """
-    stages = stages or Stages()
-    features = features if isinstance(features, Features) else Features.of(features)
-    common: dict[str, Any] = {"scale": scale, "duplicates": duplicates}
-    weighing: dict[str, Any] = {"min_weight": min_weight, "min_degree": min_degree}
-    chosen = {"k": None, **chosen}
-    plan = make_plan(features, executor=executor, **common, **weighing, **chosen)
-    check_shards(plan)
-    check_digits(digits)
-    with started(
-        features,
-        plan,
-        stages,
-        seed=seed,
-        workers=workers,
-        resume=resume,
-        block_timeout=block_timeout,
-        shared_dir=shared_dir,
-        shard=shard,
-    ) as run:
-        candidates, fitted, found = solve_all(run, stages)
-    span = span_of(run)
+    chosen, running = split(options, GraphCall)
+    features = features_of(features)
+    settings = Settings.of(features, **chosen)
+    check_shards(settings)
+    with open_run(features, settings, running, shard=shard) as run:
+        candidates, fitted, found = run.solve()
+    start = run.span.start if run.span else 0
     known: Any = fitted
     local = getattr(known, "sigma", None) == "local"
-    settings = settings_of(
-        plan,
-        candidates,
+    stored = settings.stored(
         sigma=None if local else fitted.bandwidth(candidates),
-        **weighing,
-        **common,
-        seed=seed,
-        **({"digits": digits} if digits else {}),
+        search=candidates.backend,
     )
-    reach = report.reach(candidates)
-    own = report.own_similarity(run.rows.x, candidates, fitted, plan.method, span.start)
+    reach, x = report.reach(candidates), run.rows.x
     arrays: Arrays = {
         "index": candidates.index,
         "weights": found.weights,
         "errors": found.errors,
         "certificate": found.certificate,
-        "own": own,
+        "own": report.own_similarity(x, candidates, fitted, settings.method, start),
         "near": reach.near,
         "far": reach.far,
         "sigma": known.sigma_of_nodes(candidates.distance) if local else None,
     }
     said = {
         "notes": candidates.notes,
-        "warnings": (*features.warnings, *k_warnings(plan.k, run.rows)),
-        "tips": advice(plan, settings, duplicates),
+        "warnings": replace(run, checkpoint=None).warnings,
+        "tips": advice(settings),
     }
-    part = part_of("graph", features, run, shard, candidates, arrays, settings, said)
-    return part, shard_report(features, run, part, candidates, found, workers)
+    part = part_of("graph", run, shard, candidates, arrays, stored, said)
+    return part, shard_report(run, part, candidates, found)
 
 
 _SHOWN = 10
@@ -745,10 +551,7 @@ def read_parts(paths: Sequence[AnyPath]) -> list[Part]:
         raise InputError(
             f"{missing} {noun} missing of {first.shard.count}: {numbers}{more}"
         )
-    if first.kind == "part":
-        check_all_rows(found)
-    else:
-        _check_rows(found)
+    _check_rows(found)
     return found
 
 
@@ -845,8 +648,7 @@ def merge_candidates(
     """Return the candidates of all rows, and their provenance."""
     part = found[0]
     with stages("read", len(found), "shards") as on_shard:
-        collect = combined if part.kind == "part" else _collected
-        whole = collect(found, on_shard)
+        whole = _collected(found, on_shard)
     candidates = _candidates(whole["index"], whole["distance"], part)
     candidates = candidates_with_copies(candidates, _rows(whole.get("first"), part))
     settings = {**part.common["settings"], "search": candidates.backend}

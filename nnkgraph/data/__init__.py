@@ -20,7 +20,7 @@ from nnkgraph.data.checks import (
     check_shape,
     row_blocks,
 )
-from nnkgraph.data.objects import Convertible
+from nnkgraph.data.objects import Convertible, frame_values
 from nnkgraph.data.sparse import SparseGram, SparseRows
 
 __all__ = [
@@ -39,11 +39,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from scipy.sparse import csr_array
 
+    from nnkgraph.data.report import Report
+
     FloatArray = NDArray[np.floating[Any]]
     IndexArray = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
     """A feature matrix whose values were checked.
 
@@ -72,6 +74,10 @@ class Features:
     columns: tuple[str, ...] | None = None
     """Names of the columns, where a table has them."""
 
+    def __repr__(self) -> str:
+        n, d = self.x.shape
+        return f"<Features: {n} x {d}, {self.name}>"
+
     @classmethod
     def of(
         cls,
@@ -86,7 +92,9 @@ class Features:
 
         float32 and float64 in C order are taken as they are, without a copy.
         Every other real dtype is converted without loss (long double and 64-bit
-        integers: to the nearest float64). Sparse matrices of scipy stay sparse.
+        integers: to the nearest float64). Sparse matrices of scipy stay sparse. Data
+        frames of pandas and polars are taken by their values; an index of pandas that
+        is no plain count gives the ids.
 
         Parameters
         ----------
@@ -99,6 +107,10 @@ class Features:
             For values that are no real numbers, shapes that are no matrix, NaN and
             infinity (with row, column and count), and repeated ids.
         """
+        columns = None
+        if hasattr(x, "columns") and hasattr(x, "to_numpy"):  # pandas or polars
+            x, frame_ids, columns = frame_values(x, name)
+            ids = frame_ids if ids is None else ids
         if hasattr(x, "tocsr"):  # a sparse matrix of scipy
             matrix: Any = x
             rows: Any = SparseRows.of(matrix, name)
@@ -114,7 +126,7 @@ class Features:
         if wide and max(float(array.max()), -float(array.min())) >= 2**53:
             warnings = (f"{name}: integers beyond 2**53 were rounded to float64",)
         checked = None if ids is None else check_ids(ids, array, name)
-        return cls(array, checked, name, dtype, warnings)
+        return cls(array, checked, name, dtype, warnings, columns)
 
     @cached_property
     def sha256(self) -> str:
@@ -132,7 +144,7 @@ class Features:
         return digest.hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """For every node, the nodes it may be joined to, nearest first."""
 
@@ -157,8 +169,12 @@ class Candidates:
     notes: tuple[str, ...] = ()
     """What the user should know about how they were found."""
 
+    def __repr__(self) -> str:
+        n, k = self.index.shape
+        return f"<Candidates: {n} x {k}, {self.backend}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Neighborhoods:
     """The weight of every candidate edge, and how well it explains its node."""
 
@@ -177,8 +193,12 @@ class Neighborhoods:
     failure: str = ""
     """Why the result is not what was asked for, where a method did not get there."""
 
+    def __repr__(self) -> str:
+        n, k = self.weights.shape
+        return f"<Neighborhoods: {n} x {k}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Graph(Convertible):
     """A weighted graph and what is known about how it came to be."""
 
@@ -203,21 +223,28 @@ class Graph(Convertible):
     provenance: dict[str, Any] = field(default_factory=dict)
     """Parameters and fingerprints that determine the result; plain JSON values."""
 
-    report: dict[str, Any] = field(default_factory=dict, compare=False)
-    """What happened while it was built; never stored with the graph."""
+    report: Report = None  # type: ignore[assignment]
+    """What happened while it was built; None for a graph that was read from a file."""
 
     @property
-    def nodes(self) -> int:
+    def n_nodes(self) -> int:
         """Number of nodes."""
         return int(self.adjacency.shape[0])
 
     @property
-    def edges(self) -> int:
+    def n_edges(self) -> int:
         """Number of edges: each undirected one counts once."""
         return self.adjacency.nnz if self.directed else self.adjacency.nnz // 2
 
+    nodes = n_nodes  # TEMPORARY
+    edges = n_edges  # TEMPORARY
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        kind = "directed edges" if self.directed else "edges"
+        return f"<Graph: {self.n_nodes} nodes, {self.n_edges} {kind}>"
+
+
+@dataclass(frozen=True, eq=False)
 class Answers:
     """The neighborhoods of queries among rows that are known."""
 
@@ -236,7 +263,7 @@ class Answers:
     provenance: dict[str, Any] = field(default_factory=dict)
     """What determines the result; plain JSON values."""
 
-    report: dict[str, Any] = field(default_factory=dict, compare=False)
+    report: dict[str, Any] = field(default_factory=dict)
     """What happened; never stored."""
 
     distances: csr_array | None = None
@@ -247,3 +274,7 @@ class Answers:
 
     identical: IndexArray | None = None
     """(queries,) the first row with the same values as the query, or -1."""
+
+    def __repr__(self) -> str:
+        queries, rows = self.weights.shape
+        return f"<Answers: {queries} queries among {rows} rows>"

@@ -1,4 +1,4 @@
-"""Graphs as objects of other packages, which are imported when they are asked for."""
+"""Objects of other packages: graphs that become theirs, and data frames."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.errors import ResourceError
+from nnkgraph.errors import InputError, ResourceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,6 +87,36 @@ class Convertible:
         edges = self.adjacency.tocoo()
         kept = slice(None) if self.directed else edges.row < edges.col
         return edges.row[kept], edges.col[kept], edges.data[kept]
+
+
+def frame_values(
+    frame: Any, name: str
+) -> tuple[NDArray[Any], list[str] | None, tuple[str, ...]]:
+    """Return the values, ids and column names of a data frame of pandas or polars.
+
+    Raises
+    ------
+    InputError
+        Where a column holds no numbers; the message names it.
+    """
+    columns = tuple(map(str, frame.columns))
+    parts = [np.asarray(frame[column].to_numpy()) for column in frame.columns]
+    odd = [
+        column
+        for column, values in zip(columns, parts, strict=True)
+        if values.dtype.kind not in "biuf"
+    ]
+    if odd:
+        raise InputError(
+            f"{name}: columns without numbers: {', '.join(map(repr, odd[:5]))}"
+            f"{', ...' * (len(odd) > 5)}; leave them out, or make numbers of them"
+        )
+    values = np.column_stack(parts) if parts else np.empty((len(frame), 0))
+    index: Any = getattr(frame, "index", None)  # polars has none
+    counted = index is None or (
+        index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(frame)))
+    )
+    return values, None if counted else [str(one) for one in index], columns
 
 
 def _package(name: str) -> Any:

@@ -27,6 +27,7 @@ from nnkgraph.formats._dispatch import (
     write_candidates,
     write_graph,
 )
+from nnkgraph.formats._graphs import parse_provenance
 from nnkgraph.runtime.files import is_stream, write_file
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "ignore",
     "is_known",
     "is_stream",
+    "parse_provenance",
     "read_candidates",
     "read_features",
     "read_graph",

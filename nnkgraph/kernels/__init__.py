@@ -12,6 +12,7 @@ import numpy as np
 from nnkgraph.data import SparseGram, SparseRows, pairs
 from nnkgraph.data.similarity import similarities
 from nnkgraph.errors import ParameterError
+from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import row_slices
 
 if TYPE_CHECKING:
@@ -337,3 +338,10 @@ class Problem:
         coefficients = self.kernel.coefficients(self.distance)
         similar: FloatArray = similarities(self.kernel.form, coefficients, values)
         return similar
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class of a plug-in by its name, as in ``kernels.Gaussian``."""
+    if name.lower() not in registry.names("kernels"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return registry.load("kernels", name.lower())

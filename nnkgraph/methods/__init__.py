@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
+from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, Neighborhoods
@@ -33,6 +34,11 @@ class Method(Protocol):
 
     uses_kernel: ClassVar[bool]
     """Whether its weights depend on the kernel, and so on a bandwidth."""
+
+    @property
+    def l1_penalty(self) -> float:
+        """What every unit of weight costs besides the error."""
+        ...
 
     def check(self, kernel: Kernel, /) -> None:
         """Refuse a kernel that the method cannot work with."""
@@ -67,6 +73,11 @@ class Plain:
     dense: ClassVar[bool] = False
     uses_kernel: ClassVar[bool] = True
 
+    @property
+    def l1_penalty(self) -> float:
+        """Return 0: there is none."""
+        return 0.0
+
     def check(self, kernel: Kernel, /) -> None:
         """Accept every kernel."""
 
@@ -100,3 +111,10 @@ def need_features(name: str, kernel: Kernel) -> None:
         raise ParameterError(
             f"method {name!r} needs features, but kernel precomputed has none"
         )
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class of a plug-in by its name, as in ``methods.NNK``."""
+    if name.lower() not in registry.names("methods"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return registry.load("methods", name.lower())

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from nnkgraph.kernels import Problem
 
 
-def regressed(problem: Problem, *, less: float = 0.0) -> Neighborhoods:
-    """Solve min J(theta) + less * sum(theta), theta >= 0, for every node.
+def regressed(problem: Problem, *, l1_penalty: float = 0.0) -> Neighborhoods:
+    """Solve min J(theta) + l1_penalty * sum(theta), theta >= 0, for every node.
 
     Returns
     -------
@@ -31,16 +31,20 @@ def regressed(problem: Problem, *, less: float = 0.0) -> Neighborhoods:
             form=kernel.form,
             coefficients=kernel.coefficients(problem.distance),
             ridge=kernel.ridge,
-            less=less,
+            l1_penalty=l1_penalty,
         )
     else:
         local = problem.local()
         own, scale = local.own, np.broadcast_to(local.scale, len(problem.index))
         far = (scale < 1.0)[:, np.newaxis]
-        cross = np.where(far, -1.0, local.cross - less) if less > 0 else local.cross
+        cross = (
+            np.where(far, -1.0, local.cross - l1_penalty)
+            if l1_penalty > 0
+            else local.cross
+        )
         theta, certificate, gain = qp.solve(local.gram, cross, problem.present)
     errors = 0.5 * own - scale**2 * gain
     theta *= scale[:, np.newaxis]
-    if less > 0:
-        errors -= less * theta.sum(axis=1)
+    if l1_penalty > 0:
+        errors -= l1_penalty * theta.sum(axis=1)
     return Neighborhoods(theta, np.maximum(errors, 0.0), certificate)

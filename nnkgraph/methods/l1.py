@@ -33,9 +33,14 @@ class L1(Plain):
                 f"method 'l1': eta must be a number of at least 0, not {self.eta:g}"
             )
 
+    @property
+    def l1_penalty(self) -> float:
+        """Return eta."""
+        return self.eta
+
     def weigh(self, problem: Problem, /) -> Neighborhoods:
         """Return the solution, J without the penalty, and the certificate."""
-        return regressed(problem, less=self.eta)
+        return regressed(problem, l1_penalty=self.eta)
 
 
 plugin: type[Method] = L1

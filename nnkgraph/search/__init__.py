@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from nnkgraph.data import pairs
 from nnkgraph.errors import ParameterError
+from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import new_array
 from nnkgraph.runtime.jit import compiled
 
@@ -62,7 +63,7 @@ class Wanted:
     """What says how similar two sets of rows are, where no base does."""
 
     span: range | None = None
-    """The rows that ask, where only a part of them does: see ``works_by_rows``."""
+    """The rows that ask, where only a part of them does: see ``Search.by_rows``."""
 
     @property
     def asking(self) -> range:
@@ -70,29 +71,97 @@ class Wanted:
         return range(len(self.x)) if self.span is None else self.span
 
 
-class Search(Protocol):
-    """Finds candidates.
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that a search takes besides the rows and the lists of candidates."""
 
-    A search that can find those of a part of the rows, ``wanted.span``, the same as
-    among those of all rows, says so by a class variable ``by_rows = True``.
-    """
+    held: int = 0
+    """In memory, whatever the limit is."""
+
+    files: int = 0
+    """In memory, or in temporary files where there is not enough of it."""
+
+
+class Search(Protocol):
+    """Finds candidates, and declares what others must know about it."""
+
+    exact: ClassVar[bool]
+    """Whether it finds the best by definition."""
+
+    by_rows: ClassVar[bool]
+    """Whether it finds the candidates of some rows, ``wanted.span``, by themselves."""
+
+    answers_queries: ClassVar[bool]
+    """Whether it finds candidates of new points."""
+
+    takes_sparse: ClassVar[bool]
+    """Whether it searches sparse rows."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The files it reads candidates from; ``()`` where it looks at features."""
+        ...
+
+    def identity(self) -> str:
+        """Return a text that is the same for searches with the same result."""
+        ...
+
+    def chosen(self, x: Any, k: int, base: str, /) -> tuple[Search, str]:
+        """Return the search that does the work for these rows, and the reason."""
+        ...
+
+    def memory(self, n: int, d: int, k: int, base: str, /, *, some: bool) -> Memory:
+        """Estimate what it takes for all rows, or only for ``some`` of them."""
+        ...
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Return n x k candidates, best first."""
         ...
 
+    def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
+        """Return the k best rows for every one of some new points."""
+        ...
 
-def is_by_rows(search: Search) -> bool:
-    """Return whether a search can find the candidates of a part of the rows."""
-    return bool(getattr(search, "by_rows", False))
 
+class Plain:
+    """What most searches share: approximate, for dense rows, all rows at once."""
 
-def check_by_rows(search: Search, name: str) -> None:
-    """Refuse a search that looks at all rows at once."""
-    if not is_by_rows(search):
+    exact: ClassVar[bool] = False
+    by_rows: ClassVar[bool] = False
+    answers_queries: ClassVar[bool] = False
+    takes_sparse: ClassVar[bool] = False
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Return nothing: it looks at features."""
+        return ()
+
+    def identity(self) -> str:
+        """Return its name and parameters."""
+        return registry.spec(self)
+
+    def chosen(self, _x: Any, _k: int, _base: str, /) -> tuple[Any, str]:
+        """Return itself."""
+        return self, ""
+
+    def memory(self, _n: int, _d: int, _k: int, _base: str, /, *, some: bool) -> Memory:
+        """Return nothing worth counting."""
+        del some
+        return Memory()
+
+    def query(self, _wanted: Wanted, _points: FloatArray, /) -> Candidates:
+        """Refuse: it knows the rows only."""
         raise ParameterError(
-            f"search {name!r} finds the candidates of all rows at once: use --search "
-            "exact or kdtree with --shard, or search without --shard"
+            f"search {registry.spec(self)!r} does not answer queries: use 'exact'"
+        )
+
+
+def check_by_rows(search: Search) -> None:
+    """Refuse a search that looks at all rows at once."""
+    if not search.by_rows:
+        raise ParameterError(
+            f"search {registry.spec(search)!r} finds the candidates of all rows at "
+            "once, not of a shard: use 'exact' or 'kdtree', or leave shards out"
         )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.data import SparseRows
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
-from nnkgraph.search import check_by_rows
+from nnkgraph.search import Plain, check_by_rows
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates
+    from nnkgraph.data import Candidates, FloatArray
     from nnkgraph.search import Search, Wanted
 
 _WORTH_IT = 1.15
@@ -21,24 +21,35 @@ _WORTH_IT = 1.15
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Plain):
     """The search that should be fastest, by rows, columns, k and kernel alone."""
 
     by_rows: ClassVar[bool] = True
+    answers_queries: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
+
+    def chosen(self, x: Any, k: int, base: str, /) -> tuple[Search, str]:
+        """Choose by shape and kernel."""
+        n, d = x.shape
+        name, why = "exact", "sparse rows"
+        if not isinstance(x, SparseRows):
+            name, why = choose(n, d, k, base)
+        return registry.create("search", name), why
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Choose, search, and say what was chosen and why."""
-        n, d = wanted.x.shape
-        if isinstance(wanted.x, SparseRows):
-            name, why = "exact", "sparse rows"
-        else:
-            name, why = choose(n, d, wanted.k, wanted.base)
-        search: Search = registry.create("search", name)
+        search, why = self.chosen(wanted.x, wanted.k, wanted.base)
         if wanted.span is not None:
-            check_by_rows(search, name)
+            check_by_rows(search)
         found = search.find(wanted)
-        note = f"search: {name} was chosen for {n} x {d} ({why})"
+        n, d = wanted.x.shape
+        note = f"search: {registry.spec(search)} was chosen for {n} x {d} ({why})"
         return dataclasses.replace(found, notes=(note, *found.notes))
+
+    def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
+        """Search exactly: queries are few."""
+        exact: Search = registry.create("search", "exact")
+        return exact.query(wanted, points)
 
 
 def choose(n: int, d: int, k: int, base: str) -> tuple[str, str]:

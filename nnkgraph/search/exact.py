@@ -14,7 +14,7 @@ from nnkgraph.data.sparse import share_rows
 from nnkgraph.data.sums import LANES, parts, sparse_value, squared_lengths
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.jit import borrowed, compiled, frozen
-from nnkgraph.search import distance_of, index_dtype
+from nnkgraph.search import Memory, Plain, distance_of, index_dtype
 from nnkgraph.search._products import (
     Part,
     Reservoirs,
@@ -271,10 +271,20 @@ MULTIPLIED = {"squared-distance", "inner-product"}
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Plain):
     """The k best by definition: float32 products preselect, float64 decides."""
 
+    exact: ClassVar[bool] = True
     by_rows: ClassVar[bool] = True
+    answers_queries: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
+
+    def memory(self, n: int, d: int, k: int, base: str, /, *, some: bool) -> Memory:
+        """Return what a copy in float32 takes, and lists longer than k."""
+        if base not in MULTIPLIED:
+            return Memory()
+        reservoirs = 0 if some else n * (k + max(8, k // 4)) * 16
+        return Memory(files=n * d * 4 + reservoirs)
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
@@ -285,6 +295,17 @@ class Exact:
             return self._find_by_products(wanted)
         part = direct_part(wanted)
         return _run(wanted, select_block, part, wanted.asking, wanted.on_rows)
+
+    def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
+        """Return the k best rows for every one of some new points."""
+        pool = wanted.pool
+        if wanted.base in MULTIPLIED:
+            part: Any = asked_by(prepare(wanted, pool), points, pool)
+            function: Any = _search_block
+        else:
+            part = replace(direct_part(wanted), points=pool.share(points))
+            function = select_block
+        return _run(wanted, function, part, range(len(points)), wanted.on_rows)
 
     def _find_by_products(self, wanted: Wanted) -> Candidates:
         """Multiply pairs of groups of rows on the pool, then decide block by block."""
@@ -346,18 +367,6 @@ def _run(
         kept=blocks.kept_in(wanted.checkpoint, "search"),
     )
     return Candidates(index.open(), distance_of(score.open(), wanted.base))
-
-
-def nearest_to(wanted: Wanted, points: FloatArray) -> Candidates:
-    """Return the k best rows for every one of some new points."""
-    pool = wanted.pool
-    if wanted.base in MULTIPLIED:
-        part: Any = asked_by(prepare(wanted, pool), points, pool)
-        function: Any = _search_block
-    else:
-        part = replace(direct_part(wanted), points=pool.share(points))
-        function = select_block
-    return _run(wanted, function, part, range(len(points)), wanted.on_rows)
 
 
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:

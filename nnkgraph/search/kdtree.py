@@ -11,7 +11,7 @@ from nnkgraph.data import Candidates
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime.arrays import new_array
-from nnkgraph.search import distance_of, index_dtype, ranked
+from nnkgraph.search import Memory, Plain, distance_of, index_dtype, ranked
 
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
@@ -28,10 +28,16 @@ _ANSWERS = 1 << 22
 
 
 @dataclass(frozen=True)
-class Kdtree:
+class Kdtree(Plain):
     """Exact, by scipy's k-d tree: the fastest way in few dimensions."""
 
+    exact: ClassVar[bool] = True
     by_rows: ClassVar[bool] = True
+
+    def memory(self, n: int, d: int, _k: int, _base: str, /, *, some: bool) -> Memory:
+        """Return what the tree takes, which is never in files."""
+        del some
+        return Memory(held=n * (8 * d + 24))
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search with as many threads as the pool grants."""

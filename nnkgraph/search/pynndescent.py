@@ -3,24 +3,264 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import Candidates
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
+from nnkgraph.runtime.arrays import row_slices
+from nnkgraph.runtime.jit import compiled
 from nnkgraph.runtime.limits import granted_cpus
-from nnkgraph.search import index_dtype, ranked_blocks
-from nnkgraph.search._descent import Frame, check_base, descended, mended, warm_start
+from nnkgraph.search import (
+    Memory,
+    Plain,
+    distance_of,
+    index_dtype,
+    ranked,
+    ranked_blocks,
+)
+from nnkgraph.search._products import scale_exponent
+from nnkgraph.search.exact import estimated_recall, nearest
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, IndexArray
+    from collections.abc import Iterator
+
+    from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Search, Wanted
+
+_PROCESS = 150 << 20
+"""Bytes that its compiled code takes."""
+
+_MODULES = ("distances", "utils", "kernels", "rp_trees", "hybrid_forest")
+_MAIN = "pynndescent.pynndescent_"
+_DRIVERS = ("nn_descent", "nn_descent_internal")
+"""They only call others and cannot be cached; plain Python needs no compiling."""
+
+
+@contextmanager
+def warm_start() -> Iterator[None]:
+    """Let pynndescent find its compiled code in the cache while this lasts."""
+    main: Any = importlib.import_module(_MAIN)
+    modules = [sys.modules.get(f"pynndescent.{name}") for name in _MODULES]
+    for module in filter(None, (main, *modules)):
+        for name, function in vars(module).items():
+            if _is_dispatcher(function) and name not in _DRIVERS:
+                _make_cacheable(function)
+    drivers: dict[str, Any] = {name: getattr(main, name, None) for name in _DRIVERS}
+    for name, function in drivers.items():
+        if _is_dispatcher(function):
+            setattr(main, name, function.py_func)
+    try:
+        yield
+    finally:
+        for name, function in drivers.items():
+            if function is not None:
+                setattr(main, name, function)
+
+
+def _is_dispatcher(function: Any) -> bool:
+    from numba.core.dispatcher import Dispatcher
+
+    return isinstance(function, Dispatcher)
+
+
+def _make_cacheable(function: Any) -> None:
+    from numba.core.caching import NullCache
+
+    # These are numba's own: without them everything works, and compiles each time.
+    if not (hasattr(function, "_set_uuid") and hasattr(function, "enable_caching")):
+        return
+    original = function.py_func
+    # Only where none was drawn yet, which happens when the function is first cached.
+    if getattr(function, "_MemoMixin__uuid", None) is None:
+        name = f"{original.__module__}.{original.__qualname__}"
+        function._set_uuid(f"{name} of {version('pynndescent')}")
+    if isinstance(function._cache, NullCache):
+        function.enable_caching()
+
+
+@compiled
+def _enters(index: Any, score: Any, i: int, t: int) -> bool:
+    """Return whether row i belongs into the list of its t-th candidate."""
+    j, last = index[i, t], index.shape[1] - 1
+    if j < 0:
+        return False
+    value, worst = score[i, t], score[j, last]
+    if value > worst or (value == worst and i > index[j, last]):
+        return False
+    known = False
+    for s in range(index.shape[1]):
+        known |= index[j, s] == i
+    return not known
+
+
+@compiled
+def _count_entries(index: Any, score: Any, start: Any) -> None:
+    for i in range(index.shape[0]):
+        for t in range(index.shape[1]):
+            if _enters(index, score, i, t):
+                start[index[i, t] + 1] += 1
+
+
+@compiled
+def _collect_entries(
+    index: Any, score: Any, place: Any, rows: Any, values: Any
+) -> None:
+    for i in range(index.shape[0]):
+        for t in range(index.shape[1]):
+            if _enters(index, score, i, t):
+                j = index[i, t]
+                rows[place[j]], values[place[j]] = i, score[i, t]
+                place[j] += 1
+
+
+@compiled
+def _insert_entries(start: Any, rows: Any, values: Any, index: Any, score: Any) -> None:
+    k = index.shape[1]
+    for j in range(index.shape[0]):
+        for e in range(start[j], start[j + 1]):
+            row, value = rows[e], values[e]
+            t = k
+            while t > 0 and (
+                score[j, t - 1] > value
+                or (score[j, t - 1] == value and index[j, t - 1] > row)
+            ):
+                if t < k:
+                    score[j, t], index[j, t] = score[j, t - 1], index[j, t - 1]
+                t -= 1
+            if t < k:
+                score[j, t], index[j, t] = value, row
+
+
+def repair(index: IndexArray, score: FloatArray) -> tuple[IndexArray, FloatArray]:
+    """Let i enter j's list where j is in i's list and i is nearer than j's last.
+
+    An approximate search that misses an edge on one side would otherwise lose it in
+    rules that ask both sides. All lists are looked at as they were found, so that the
+    result does not depend on the order of the rows.
+
+    Parameters
+    ----------
+    index, score : (n, k) arrays
+        Candidates in the order of score and row number, -1 and inf where one is
+        missing.
+    """
+    start = np.zeros(len(index) + 1, np.int64)
+    _count_entries(index, score, start)
+    np.cumsum(start, out=start)
+    rows, values = np.empty(start[-1], index.dtype), np.empty(start[-1])
+    _collect_entries(index, score, start[:-1].copy(), rows, values)
+    mended, scores = index.copy(), score.copy()
+    _insert_entries(start, rows, values, mended, scores)
+    return mended, scores
+
+
+_METRICS = {"squared-distance": "euclidean", "l1-distance": "manhattan"}
+
+
+def check_base(wanted: Wanted, name: str) -> None:
+    """Refuse what has no distances."""
+    if wanted.base not in DISTANCES:
+        raise ParameterError(
+            f"search {name!r} finds nearest rows only; a kernel without distances "
+            "needs search 'exact'"
+        )
 
 
 @dataclass(frozen=True)
-class Pynndescent:
+class Frame:
+    """How rows are seen in float32.
+
+    Centering keeps what a common offset would drown, and scaling keeps squares in
+    the range.
+    """
+
+    center: FloatArray
+    scale: float
+
+    @classmethod
+    def of(cls, x: FloatArray) -> Frame:
+        """Return the frame of all rows."""
+        center = x.mean(axis=0, dtype=np.float64)
+        return cls(center, 2.0 ** -scale_exponent(x, center))
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Return some rows in it."""
+        seen = np.empty(rows.shape, np.float32)
+        for some in row_slices(len(rows), 24 * rows.shape[1]):
+            seen[some] = (rows[some] - self.center) * self.scale
+        return seen
+
+
+def descended(
+    data: FloatArray,
+    width: int,
+    base: str,
+    *,
+    threads: int,
+    n_trees: int,
+    n_iters: int,
+    seed: int,
+) -> Any:
+    """Return pynndescent's index of rows in float32; 0 leaves a number to it."""
+    import pynndescent
+    from numba import config
+
+    most = config.NUMBA_NUM_THREADS
+    if threads > most:
+        raise ParameterError(
+            f"search by pynndescent with {threads} threads, and there are {most}: ask "
+            "for fewer, or set NUMBA_NUM_THREADS"
+        )
+    return pynndescent.NNDescent(
+        data,
+        n_neighbors=width,
+        metric=_METRICS[base],
+        n_trees=n_trees or None,
+        n_iters=n_iters or None,
+        n_jobs=threads,
+        random_state=seed,
+        verbose=False,
+    )
+
+
+def mended(
+    wanted: Wanted, index: IndexArray, score: FloatArray, backend: str, threads: int
+) -> Candidates:
+    """Return candidates: add what is missing, and what only the other side saw.
+
+    Parameters
+    ----------
+    index, score : (n, k) arrays
+        The best that were found, in order, -1 and inf where one is missing; they are
+        changed.
+    """
+    short = np.flatnonzero((index < 0).any(axis=1))
+    if len(short):
+        x = wanted.x
+        index[short] = nearest(wanted, short)
+        index[short], score[short] = ranked(x, x[short], index[short], wanted.base)
+    index, score = repair(index, score)
+    return Candidates(
+        index,
+        distance_of(score, wanted.base),
+        backend=backend,
+        exact=False,
+        threads=threads,
+        recall=estimated_recall(wanted, index),
+    )
+
+
+@dataclass(frozen=True)
+class Pynndescent(Plain):
     """Approximate, by pynndescent: for many rows; recall is estimated and reported."""
 
     threads: int = 0
@@ -37,6 +277,11 @@ class Pynndescent:
             raise ParameterError(
                 "search 'pynndescent': parameters must not be negative"
             )
+
+    def memory(self, n: int, d: int, k: int, _base: str, /, *, some: bool) -> Memory:
+        """Return what its trees and heaps take, which are never in files."""
+        del some
+        return Memory(held=_PROCESS + n * d * 8 + n * k * 50)
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search, mend what is missing, add what the other side saw, rank exactly."""

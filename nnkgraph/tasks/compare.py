@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from nnkgraph.build import report, solve
-from nnkgraph.build.run import (
+from nnkgraph.build.run import open_run
+from nnkgraph.build.settings import (
     DEFAULT_K,
-    estimated_seconds,
-    make_plan,
-    prepared_rows,
-    wanted_of,
-    warm_up,
+    RunningOptions,
+    Settings,
+    features_of,
+    split,
 )
 from nnkgraph.build.symmetrize import symmetrize
-from nnkgraph.data import Candidates, Features, Graph
+from nnkgraph.data import Candidates, Graph
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.runtime.executors import open_pool
-from nnkgraph.runtime.progress import Stages
+from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.tasks.plot import new_figure
 
 if TYPE_CHECKING:
@@ -29,11 +28,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.build.run import Plan
-    from nnkgraph.data.duplicates import Rows
+    from nnkgraph.build.run import Run
+    from nnkgraph.data import Features
     from nnkgraph.kernels import Kernel
-    from nnkgraph.runtime.executors import Pool
-    from nnkgraph.search import Wanted
+
+
+class CompareCall(RunningOptions, total=False):
+    """Keywords of ``compare`` that it has in common with ``build_graph``."""
+
+    kernel: Any
+    sigma: str | float | None
+    search: Any
+    scale: str
+    seed: int
 
 
 METHODS = ("knn", "nnk", "omp", "mp")
@@ -52,21 +59,15 @@ class Comparison:
     notes: list[str]
 
 
+@within_memory
 def compare(
     features: Features | ArrayLike,
     /,
     *,
     methods: Sequence[str] = METHODS,
     k: Sequence[int] | None = None,
-    kernel: str = "gaussian",
-    sigma: str | float | None = None,
-    search: str = "auto",
-    scale: str = "none",
     min_weight: float = 1e-8,
-    seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    stages: Stages | None = None,
+    **options: Unpack[CompareCall],
 ) -> Comparison:
     """Build graphs by several methods for several k, and describe each.
 
@@ -79,63 +80,52 @@ def compare(
         Methods; ``knn`` appears with the rules ``max`` (union) and ``mutual``.
     k : sequence of int, optional
         By default 10, 20, 30, 40, 50, as far as there are rows.
+    options
+        The others of ``build_graph``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = nnkgraph.compare(x, methods=["knn", "nnk"], k=[10])
+    >>> [line["method"] for line in found.lines]
+    ['knn', 'knn', 'nnk']
     """
-    stages = stages or Stages()
-    features = features if isinstance(features, Features) else Features.of(features)
+    chosen, running = split(options, CompareCall)
+    features = features_of(features)
     if len(features.x) < 2:
         raise InputError(
             f"{features.name}: there is only one row, and no edge to build"
         )
     numbers = _numbers(k, len(features.x))
-    shared: dict[str, Any] = {
-        "kernel": kernel,
-        "sigma": sigma,
-        "search": search,
-        "scale": scale,
-        "min_weight": min_weight,
-        "executor": executor,
-    }
     if not methods:
         raise ParameterError("there is no method to compare")
-    plans = {
-        name: make_plan(features, k=numbers[-1], method=name, **shared)
+    each = {
+        name: Settings.of(
+            features, k=numbers[-1], method=name, min_weight=min_weight, **chosen
+        )
         for name in methods
     }
-    first = plans[methods[0]]
-    with stages("start"):
-        rows = prepared_rows(features, first)
-    n = len(rows.x)
-    if n < 2:
-        raise InputError(
-            f"{features.name}: only {n} row is distinct: no edge is possible"
-        )
-    width = min(n - 1, max(plan.method.width(numbers[-1]) for plan in plans.values()))
-    seconds = estimated_seconds(rows.x, width)
+    first = max(each.values(), key=lambda one: one.width)
     lines = []
-    with open_pool(executor, workers, seconds=seconds) as pool:
-        with stages("start"):
-            for plan in plans.values():
-                warm_up(pool, rows.x, plan.kernel, plan.method)
-        wanted = wanted_of(first, rows, width, pool, seed)
-        with stages("search", n) as on_rows:
-            found = first.search.find(replace(wanted, on_rows=on_rows))
+    others = [one.method for one in each.values()]
+    with open_run(features, first, running, methods=others) as run:
+        n = len(run.rows.x)
+        if n < 2:
+            raise InputError(
+                f"{features.name}: only {n} row is distinct: no edge is possible"
+            )
+        with run.progress("search", n) as on_rows:
+            found = first.search.find(run.wanted(min(n - 1, first.width), on_rows))
         reference = _cut(found, min(DEFAULT_K, numbers[-1]))
         fitted = first.kernel.fit(reference)
-        with stages("solve", len(plans) * len(numbers), "graphs") as on_graphs:
-            for name, plan in plans.items():
+        with run.progress("solve", len(each) * len(numbers), "graphs") as on_graphs:
+            for name, settings in each.items():
                 for number in numbers:
-                    lines += _lines(
-                        name,
-                        plan,
-                        number,
-                        found,
-                        fitted,
-                        wanted,
-                        pool,
-                        rows,
-                        min_weight,
-                    )
+                    lines += _lines(run, name, settings, number, found, fitted)
                     on_graphs(1)
+    rows = run.rows
     bandwidth = fitted.bandwidth(reference)
     copies = [f"{rows.copies} copies of rows are left out"] if rows.copies else []
     return Comparison(lines, bandwidth, found.backend, [*found.notes, *copies])
@@ -165,28 +155,19 @@ def _cut(found: Candidates, k: int) -> Candidates:
 
 
 def _lines(
-    name: str,
-    plan: Plan,
-    k: int,
-    found: Candidates,
-    fitted: Kernel,
-    wanted: Wanted,
-    pool: Pool,
-    rows: Rows,
-    min_weight: float,
+    run: Run, name: str, settings: Settings, k: int, found: Candidates, fitted: Kernel
 ) -> list[dict[str, Any]]:
     """Build the graphs of one method and one k."""
     start = time.perf_counter()
-    method = plan.method
-    candidates = _cut(found, method.width(k))
-    candidates = method.gather(replace(wanted, k=k), candidates, fitted)
-    solved = solve.solve(pool, rows.x, candidates, kernel=fitted, method=method, k=k)
+    method, x, min_weight = settings.method, run.rows.x, settings.min_weight
+    candidates = method.gather(run.wanted(k), _cut(found, method.width(k)), fitted)
+    solved = solve.solve(run.pool, x, candidates, kernel=fitted, method=method, k=k)
     seconds = time.perf_counter() - start
     errors = report.error_facts(solved.errors)
     lines = []
-    for rule in ("max", "mutual") if name == "knn" else (plan.rule,):
+    for rule in ("max", "mutual") if name == "knn" else (settings.rule,):
         begin = time.perf_counter()
-        own = report.own_similarity(rows.x, candidates, fitted, method)
+        own = report.own_similarity(x, candidates, fitted, method)
         adjacency, _ = symmetrize(
             candidates, solved, rule=rule, min_weight=min_weight, own=own
         )

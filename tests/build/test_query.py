@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from nnkgraph.build.graph import build_graph
-from nnkgraph.build.query import query_neighborhoods
+from nnkgraph.build.query import query
 from nnkgraph.errors import InputError, ParameterError
 
 
@@ -26,7 +26,7 @@ def test_data_in_itself_is_the_directed_graph(digits, method, kernel):
     x = np.unique(digits[:500], axis=0)
     options = {"k": 15, "method": method, "kernel": kernel}
     graph = build_graph(x, symmetrize="none", min_weight=0, **options)
-    found = query_neighborhoods(x, x, exclude_identical=True, **options)
+    found = query(x, x, exclude_identical=True, **options)
     assert np.array_equal(found.weights.indptr, graph.adjacency.indptr)
     assert np.array_equal(found.weights.indices, graph.adjacency.indices)
     assert np.array_equal(found.weights.data, graph.adjacency.data)
@@ -39,13 +39,13 @@ def test_inner_products_too(digits, kernel):
     x = np.unique(digits[:300], axis=0) / 16
     options = {"k": 9, "kernel": kernel}
     graph = build_graph(x, symmetrize="none", min_weight=0, **options)
-    found = query_neighborhoods(x, x, exclude_identical=True, **options)
+    found = query(x, x, exclude_identical=True, **options)
     assert abs(found.weights - graph.adjacency).max() <= 1e-12
 
 
 def test_weights_solve_the_regression(digits):
     data, queries = digits[:600], digits[600:700]
-    found = query_neighborhoods(data, queries, k=20)
+    found = query(data, queries, k=20)
     sigma = found.report["sigma"]
     assert sigma == build_graph(data, k=20).report["sigma"]
     for i in range(0, 100, 10):
@@ -66,7 +66,7 @@ def test_weights_solve_the_regression(digits):
 
 def test_a_query_that_is_in_the_data_finds_itself(digits):
     data = np.unique(digits[:200], axis=0)
-    found = query_neighborhoods(data, data[[5, 7]], k=9)
+    found = query(data, data[[5, 7]], k=9)
     assert found.weights.toarray()[[0, 1], [5, 7]].tolist() == [1.0, 1.0]
     assert found.weights.nnz == 2
     assert found.errors.tolist() == [0.0, 0.0]
@@ -76,7 +76,7 @@ def test_a_query_that_is_in_the_data_finds_itself(digits):
 def test_copies_in_the_data_count_as_one(digits):
     data = np.unique(digits[:200], axis=0)
     twice = np.concatenate([data, data])
-    one, two = (query_neighborhoods(d, digits[300:320], k=9) for d in (data, twice))
+    one, two = (query(d, digits[300:320], k=9) for d in (data, twice))
     assert np.array_equal(one.weights.toarray(), two.weights.toarray()[:, : len(data)])
     assert two.weights[:, len(data) :].nnz == 0
 
@@ -84,7 +84,7 @@ def test_copies_in_the_data_count_as_one(digits):
 def test_distances_nearest_and_identical_rows_are_those_of_the_data_as_given(digits):
     data = np.concatenate([digits[:2], digits[:100]])  # rows 2 and 3 are copies
     queries = digits[[1, 50, 700]]
-    found = query_neighborhoods(data, queries, k=12, scale="standard")
+    found = query(data, queries, k=12, scale="standard")
     assert found.identical.tolist() == [1, 52, -1]
     assert found.nearest[:2].tolist() == [1, 52]
     assert np.array_equal(found.distances.indices, found.weights.indices)
@@ -94,15 +94,15 @@ def test_distances_nearest_and_identical_rows_are_those_of_the_data_as_given(dig
     np.testing.assert_allclose(found.distances[row, column], distance, rtol=1e-10)
     far = np.linalg.norm((queries[2] - data) / width, axis=1)
     assert found.nearest[2] == far.argmin()
-    assert query_neighborhoods(data, queries, k=5, kernel="linear").distances is None
+    assert query(data, queries, k=5, kernel="linear").distances is None
 
 
 def test_scaling_comes_from_the_data(digits):
     data, queries = digits[:300], digits[300:340]
-    found = query_neighborhoods(data, queries, k=9, scale="standard")
+    found = query(data, queries, k=9, scale="standard")
     low, width = data.mean(0), data.std(0)
     width[width == 0] = np.inf
-    by_hand = query_neighborhoods((data - low) / width, (queries - low) / width, k=9)
+    by_hand = query((data - low) / width, (queries - low) / width, k=9)
     assert abs(found.weights - by_hand.weights).max() < 1e-12
 
 
@@ -110,8 +110,8 @@ def test_scaling_comes_from_the_data(digits):
 @pytest.mark.parametrize("k", [1, 30, 300])
 def test_workers_cannot_be_seen(digits, workers, k):
     data = np.unique(digits[:320], axis=0)[:300]
-    found = query_neighborhoods(data, digits[700:760], k=k, workers=workers)
-    first = query_neighborhoods(data, digits[700:760], k=k)
+    found = query(data, digits[700:760], k=k, workers=workers)
+    first = query(data, digits[700:760], k=k)
     assert np.array_equal(found.weights.data, first.weights.data)
 
 
@@ -166,7 +166,7 @@ def test_tables_name_queries_and_rows(run, tmp_path):
 def test_what_cannot_be_asked(options, error):
     x = np.random.default_rng(0).normal(size=(20, 20))
     with pytest.raises(error):
-        query_neighborhoods(x, x[:3], **options)
+        query(x, x[:3], **options)
 
 
 @pytest.mark.parametrize("far", [1e30, 1e60, 1e140])
@@ -175,7 +175,7 @@ def test_queries_far_from_the_data_find_the_nearest_rows(far, workers):
     t = np.random.default_rng(0).normal(size=(3000, 1))
     for data in (np.hstack([t, -t]), np.random.default_rng(1).normal(size=(3000, 3))):
         points = np.full((7, data.shape[1]), far)
-        found = query_neighborhoods(
+        found = query(
             data, points, k=5, method="lle", kernel="gaussian", workers=workers
         )
         assert (np.diff(found.weights.indptr) > 0).all()
@@ -184,12 +184,12 @@ def test_queries_far_from_the_data_find_the_nearest_rows(far, workers):
 
 
 def test_a_single_row_can_be_found():
-    found = query_neighborhoods([[1.0, 2.0]], [[1.0, 3.0]], sigma=1.0)
+    found = query([[1.0, 2.0]], [[1.0, 3.0]], sigma=1.0)
     assert found.weights.toarray() == pytest.approx(np.exp(-0.5))
     with pytest.raises(InputError, match="give one"):
-        query_neighborhoods([[1.0, 2.0]], [[1.0, 3.0]])
+        query([[1.0, 2.0]], [[1.0, 3.0]])
 
 
 def test_columns_have_to_match():
     with pytest.raises(InputError, match="3 columns"):
-        query_neighborhoods(np.ones((4, 2)), np.ones((2, 3)))
+        query(np.ones((4, 2)), np.ones((2, 3)))

@@ -10,7 +10,7 @@ from conftest import SAMPLES
 from scipy.optimize import nnls
 from sklearn.neighbors import KNeighborsClassifier
 
-from nnkgraph.build.query import query_neighborhoods
+from nnkgraph.build.query import query
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.tasks.classify import classify, drawn, folds_of
@@ -93,7 +93,7 @@ def test_weights_are_those_of_a_query(method, kernel):
     x, y = clouds()
     options = {"k": 9, "kernel": kernel, "scale": "standard"}
     found = classify(x[:100], y[:100], x[100:], methods=[method], **options)
-    answers = query_neighborhoods(x[:100], x[100:], method=method, **options)
+    answers = query(x[:100], x[100:], method=method, **options)
     votes = answers.weights @ np.eye(3)[y[:100]]
     own, some = found.predictions, votes.sum(1) > 0
     assert some.sum() > 30

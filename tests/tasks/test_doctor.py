@@ -12,7 +12,7 @@ from nnkgraph import formats
 from nnkgraph.build.graph import build_graph
 from nnkgraph.tasks.columns import column_facts
 from nnkgraph.tasks.compare import compare
-from nnkgraph.tasks.doctor import diagnose
+from nnkgraph.tasks.doctor import doctor
 
 ROLL = SAMPLES / "swiss_roll.npy"
 DIGITS = f"{SAMPLES / 'digits.h5'}::features"
@@ -66,7 +66,7 @@ def edges(graph):
 @pytest.mark.parametrize("name", ["roll", "copies", "far"])
 def test_graphs_are_what_build_gives(name):
     x = DATA[name][0]()
-    found = diagnose(x, k=20)
+    found = doctor(x, k=20)
     for line in found.figures["graphs"]:
         names = ("method", "symmetrize", "min_degree")
         graph = build_graph(x, k=20, **{key: line[key] for key in names})
@@ -81,7 +81,7 @@ def test_graphs_are_what_build_gives(name):
 
 def test_figures_are_what_compare_and_the_definitions_give():
     x = np.load(ROLL)
-    figures = diagnose(x, k=30).figures
+    figures = doctor(x, k=30).figures
     lines = compare(x, methods=["nnk", "knn"], k=[30]).lines
     ours = {(g["method"], g["symmetrize"]): g for g in figures["graphs"][::-1]}
     for line in lines:
@@ -154,7 +154,7 @@ def test_oddities_of_rows_are_counted():
     x = np.concatenate([rng().normal(size=(200, 4)), np.zeros((1, 4))])
     x = np.column_stack([np.concatenate([x, x[:7], x[:1], x[20:25] + 1e-7])])
     x = np.column_stack([x, np.full(len(x), 0.1)])
-    figures = diagnose(x).figures
+    figures = doctor(x).figures
     assert figures["rows"]["copies"] == 8
     assert figures["rows"]["largest_group"] == 3
     assert figures["rows"]["near_duplicates"] == 10
@@ -186,7 +186,7 @@ def test_scales_are_advised_only_where_they_are_no_principal_components():
     u, _, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     components = (u - u.mean(axis=0)) * [5000, 30, 20, 10, 5]
     assert column_facts(components)["principal"]
-    assert "scale" not in diagnose(components).suggestion.settings
+    assert "scale" not in doctor(components).suggestion.settings
     assert not column_facts(np.load(ROLL))["scale_apart"]
 
 
@@ -194,7 +194,7 @@ def test_scales_of_a_small_table_are_advised_where_many_columns_are_wide_too():
     x = rng().normal(size=(300, 5)) * [900, 1, 400, 700, 2]
     facts = column_facts(x)
     assert (facts["scale_apart"], facts["narrow"]) == (True, [1, 4])
-    assert diagnose(x, k=9).suggestion.settings["scale"] == "standard"
+    assert doctor(x, k=9).suggestion.settings["scale"] == "standard"
     pixels = rng().normal(size=(300, 60)) * np.repeat([900, 1], 30)
     assert not column_facts(pixels)["scale_apart"]
 
@@ -271,7 +271,7 @@ def test_columns_that_look_like_keys_are_said(run, tmp_path):
     assert "\n! this takes what looks like a key for a feature" in text
     dropped = ("--drop", "nr,day,rank,shopId", "--id-column", "cust_id")
     assert "looks like a key" not in run("doctor", path, "-k", 9, *dropped).out
-    bare = diagnose(x, k=9).figures["columns"]
+    bare = doctor(x, k=9).figures["columns"]
     assert [key["column"] for key in bare["keys"]] == [0, 1, 2]
 
 
@@ -304,19 +304,19 @@ def test_every_kernel_has_a_diagnosis(run, tmp_path, kernel):
 
 
 def test_tiny_inputs():
-    one = diagnose(np.ones((1, 2)))
+    one = doctor(np.ones((1, 2)))
     assert one.suggestion is None
     assert one.figures["graphs"][0]["isolated"] == 1
-    same = diagnose(np.ones((9, 2)))
+    same = doctor(np.ones((9, 2)))
     assert same.figures["rows"]["copies"] == 8
     assert same.suggestion.facts["isolated"] == 0
-    two = diagnose(np.array([[0.0], [1.0]]))
+    two = doctor(np.array([[0.0], [1.0]]))
     assert two.suggestion.facts["edges"] == 1
 
 
 def test_an_approximate_search_says_its_recall():
     knn = {"search": "pynndescent:threads=1"}
-    found = diagnose(np.load(ROLL), k=10, **knn)
+    found = doctor(np.load(ROLL), k=10, **knn)
     assert 0.5 < found.figures["search"]["recall"] <= 1
     assert any("recall" in one.text for one in found.findings)
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nnkgraph.build.graph import build_graph
-from nnkgraph.build.query import query_neighborhoods
+from nnkgraph.build.query import query
 from nnkgraph.sklearn import NNKClassifier, NNKRegressor, NNKTransformer
 from nnkgraph.tasks.classify import classify
 
@@ -57,7 +57,7 @@ def test_the_graph_of_the_rows_is_the_one_that_build_makes():
 @pytest.mark.parametrize("sigma", [None, 0.7, "local", "kth-max"])
 def test_new_points_get_the_neighborhoods_of_query(sigma, scale):
     ours = NNKTransformer(k=10, sigma=sigma, scale=scale).fit(POINTS)
-    asked = query_neighborhoods(POINTS, NEW, k=10, sigma=sigma, scale=scale)
+    asked = query(POINTS, NEW, k=10, sigma=sigma, scale=scale)
     assert (ours.transform(NEW) != asked.weights).nnz == 0
 
 
@@ -246,7 +246,7 @@ def test_the_classifier_says_what_the_command_says():
 def test_probabilities_are_shares_of_the_weights():
     y = np.where(POINTS[:, 0] > 0, "right", "left")
     ours = NNKClassifier(k=10).fit(POINTS, y)
-    weights = query_neighborhoods(POINTS, NEW, k=10, normalize=True).weights
+    weights = query(POINTS, NEW, k=10, normalize=True).weights
     expected = weights @ np.column_stack([y == "left", y == "right"])
     assert ours.classes_.tolist() == ["left", "right"]
     np.testing.assert_allclose(ours.predict_proba(NEW), expected, atol=1e-14)
@@ -273,7 +273,7 @@ def test_the_nearest_row_decides_where_similarities_vanish():
     nearest = POINTS[:, 0].argmax()
     y = np.zeros(80, int)
     y[nearest] = 1
-    assert query_neighborhoods(POINTS, far, k=10).weights.nnz == 0
+    assert query(POINTS, far, k=10).weights.nnz == 0
     assert NNKClassifier(k=10).fit(POINTS, y).predict(far) == [1]
     assert NNKRegressor(k=10).fit(POINTS, y).predict(far) == [1]
     both = NNKRegressor(k=10).fit(POINTS, y).predict(np.concatenate([NEW, far]))

@@ -16,15 +16,15 @@ import click
 
 from nnkgraph import formats
 from nnkgraph.build import report
+from nnkgraph.build.budget import check_budget, check_output_room, estimate
 from nnkgraph.build.graph import build_graph, check_distances
-from nnkgraph.build.run import (
+from nnkgraph.build.run import estimated_seconds
+from nnkgraph.build.settings import (
     DEFAULT_K,
-    check_budget,
-    check_output_room,
-    create_kernel,
-    estimate,
-    estimated_seconds,
-    make_plan,
+    Running,
+    RunningOptions,
+    Settings,
+    kernel_of,
 )
 from nnkgraph.build.shards import (
     WHOLE,
@@ -50,7 +50,6 @@ from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import limited, memory_limit
 from nnkgraph.runtime.checkpoint import remove_checkpoint
 from nnkgraph.runtime.limits import MemoryWatch, granted_cpus, in_words
-from nnkgraph.search.precomputed import Precomputed
 from nnkgraph.tasks.columns import column_remarks
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class CellFile:
 
     def write(self, graph: Graph, features: Features, settings: dict[str, Any]) -> None:
         """Put the graph in, and say where."""
-        kernel = create_kernel(settings["kernel"], settings["sigma"])
+        kernel = kernel_of(settings["kernel"], settings["sigma"])
         self.place.write(graph, features, kernel, settings["scale"])
         *matrices, about = self.place.keys.paths
         talk.summary(f"{self.path}: holds {', '.join(matrices)} and {about} now")
@@ -438,7 +437,7 @@ def build_all(
     registry.create("methods", settings["method"])
     kernel = registry.create("kernels", settings["kernel"])
     search = registry.create("search", settings["search"])
-    candidates = [search.path] if isinstance(search, Precomputed) else []
+    candidates = list(search.reads)
     read_format, write_format = goal.split_format(format, features)
     if shard is not None:
         check_alone(**settings)
@@ -492,8 +491,10 @@ def _build_one(
         if isinstance(target, ShardFile):
             known = _build_shard(files, matrix, target.shard, settings, stages)
         else:
-            graph = build_graph(matrix, stages=stages, resume=files.resume, **settings)
-            known = graph.report
+            graph = build_graph(
+                matrix, progress=stages, resume=files.resume, **settings
+            )
+            known = graph.report.as_dict()
             with stages("write"):
                 target.write(graph, matrix, settings)
         if files.resume:
@@ -519,7 +520,7 @@ def _build_shard(
     """Solve and write a part of the rows; return its report."""
     chosen = {key: one for key, one in settings.items() if key not in WHOLE}
     part, known = build_shard(
-        matrix, shard, stages=stages, resume=files.resume, **chosen
+        matrix, shard, progress=stages, resume=files.resume, **chosen
     )
     with stages("write"):
         write_part(files.output, part)
@@ -533,18 +534,20 @@ def _say_plan(
     target: Target,
 ) -> None:
     """Check what can be checked, and say what would be done."""
-    others = {"workers", "seed", "digits", "block_timeout", *WHOLE}
-    plan = make_plan(matrix, **{k: v for k, v in settings.items() if k not in others})
+    how = RunningOptions.__annotations__
+    chosen = {key: one for key, one in settings.items() if key not in {*how, "k_check"}}
+    running = Running(settings["workers"], settings["executor"])
+    plan = Settings.of(matrix, **chosen)
     shard = target.shard if isinstance(target, ShardFile) else None
     if shard is not None:
         check_shards(plan)
-    if isinstance(plan.search, Precomputed):
-        formats.read_candidates(plan.search.path)
+    for path in plan.search.reads:
+        formats.read_candidates(path)
     n, d = matrix.x.shape
     workers = settings["workers"]
     seconds = estimated_seconds(matrix.x, plan.k)
     span = None if shard is None else shard.rows(n)
-    needed = estimate(matrix, plan, workers, seconds, span)
+    needed = estimate(matrix, plan, running, seconds, span)
     part = "" if shard is None else f" as shard {shard}"
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     talk.summary(

@@ -192,7 +192,7 @@ def command(
     )
     say_order(train, x.ids, y, marks, graph=False)
     stages = Progress()
-    found = classify(x, y, points, truth, split=marks, stages=stages, **settings)
+    found = classify(x, y, points, truth, split=marks, progress=stages, **settings)
     if output is not None:
         from nnkgraph.tasks.tables import as_csv, as_npz
 

@@ -107,7 +107,7 @@ def command(
         **table,
         sparse="similarities" if gram else "",
     )
-    found = compare(matrix, stages=Progress(), **settings)
+    found = compare(matrix, progress=Progress(), **settings)
     for name in output:
         _write(name, matrix.name, found.lines)
     for note in found.notes:

@@ -59,13 +59,13 @@ def command(
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
     from nnkgraph.runtime import registry
-    from nnkgraph.tasks.doctor import diagnose
+    from nnkgraph.tasks.doctor import doctor
 
     reading = {"format": format, **table}
     gram = registry.create("kernels", settings["kernel"]).base == "gram"
     sparse: Any = "similarities" if gram else ""
     matrix = read_features(features, **reading, sparse=sparse)
-    found = diagnose(matrix, stages=Progress(), **settings)
+    found = doctor(matrix, progress=Progress(), **settings)
     for note in found.notes:
         talk.summary(note)
     line = _line(features, {**settings, **reading}, found)

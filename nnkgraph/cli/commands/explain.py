@@ -199,9 +199,11 @@ def command(
 
         check_places(matrix, where, kernel)
     if built is None:
-        found = explain(matrix, node, stages=Progress(), **settings)
+        found = explain(matrix, node, progress=Progress(), **settings)
     else:
-        found = explain_built(matrix, built, node, name=graph or "", stages=Progress())
+        found = explain_built(
+            matrix, built, node, name=graph or "", progress=Progress()
+        )
     for note in found.notes:
         talk.summary(note)
     if output is not None:

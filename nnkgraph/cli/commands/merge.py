@@ -83,7 +83,7 @@ def _join_graph(
     graph = merge_graph(found, stages)
     with stages("write"):
         formats.write_graph(output, graph, format=format_)
-    return graph.report
+    return graph.report.as_dict()
 
 
 def _join_candidates(

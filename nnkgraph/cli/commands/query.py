@@ -66,7 +66,7 @@ def command(
       nnkgraph query points.npy points.npy -o own.npz --exclude-identical
     """
     from nnkgraph import formats
-    from nnkgraph.build.query import query_neighborhoods
+    from nnkgraph.build.query import query
     from nnkgraph.cli.files import Tables, read_features, split_format
     from nnkgraph.cli.progress import Progress
     from nnkgraph.errors import ParameterError
@@ -89,7 +89,7 @@ def command(
     asked = read_features(
         queries, format=read_format, **tables.others(queries, read_format)
     )
-    answers = query_neighborhoods(known, asked, stages=Progress(), **settings)
+    answers = query(known, asked, progress=Progress(), **settings)
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)
     if json:

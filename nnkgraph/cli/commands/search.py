@@ -67,7 +67,7 @@ def command(
 
     from nnkgraph import formats
     from nnkgraph.build import report
-    from nnkgraph.build.run import find_candidates
+    from nnkgraph.build.graph import find_candidates
     from nnkgraph.build.shards import search_shard, write_part
     from nnkgraph.cli.files import (
         check_shard_file,
@@ -114,7 +114,7 @@ def command(
         "resume": resume,
         "block_timeout": block_timeout,
         "shared_dir": folder_of(output),
-        "stages": Progress(),
+        "progress": Progress(),
     }
     if shard is None:
         found = find_candidates(matrix, k=k, **settings, **working)

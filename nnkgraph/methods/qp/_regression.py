@@ -220,7 +220,7 @@ def _regress_all(
     form: int,
     coefficients: Any,
     ridge: float,
-    less: float,
+    l1_penalty: float,
     w: Any,
     n: Any,
     theta: Any,
@@ -244,9 +244,9 @@ def _regress_all(
         values(x, queries, q, base, m, w, n)
         results[2, q] = _raised(coefficients[q, 0], m, w) if form == 1 else 1.0
         similarity_row(form, coefficients, q, w, B, m)
-        if less > 0.0:
+        if l1_penalty > 0.0:
             for i in range(m):  # beside what was scaled up it is beyond all measure
-                w[B, i] = w[B, i] - less if results[2, q] == 1.0 else -1.0
+                w[B, i] = w[B, i] - l1_penalty if results[2, q] == 1.0 else -1.0
         begin(w, n, m)
         j = next_atom(w, n, m)
         while j >= 0:
@@ -269,7 +269,7 @@ def regress(
     form: str,
     coefficients: Any,
     ridge: float = 0.0,
-    less: float = 0.0,
+    l1_penalty: float = 0.0,
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Solve a block of kernel regressions, computing only what they need of K.
 
@@ -289,7 +289,7 @@ def regress(
     ridge : float
         Share of the largest diagonal entry that is added to the diagonal, which makes
         the solution unique where K is singular by nature.
-    less : float
+    l1_penalty : float
         What is taken off every similarity of query and candidate, as l1 does.
 
     Returns
@@ -316,7 +316,7 @@ def regress(
         FORMS.index(form),
         coefficients,
         ridge,
-        less,
+        l1_penalty,
         *new_workspace(index.shape[1]),
         theta,
         results,

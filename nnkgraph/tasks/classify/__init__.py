@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from nnkgraph.build import report
 from nnkgraph.build.query import check_columns
-from nnkgraph.build.run import DEFAULT_K, warm_up
+from nnkgraph.build.run import open_run
+from nnkgraph.build.settings import DEFAULT_K, RunningOptions, features_of
+from nnkgraph.build.settings import split as split_options
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data import Features, Neighborhoods
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.runtime.executors import open_pool
-from nnkgraph.runtime.progress import Stages
+from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.search.auto import exact_seconds
 from nnkgraph.tasks.classify._trials import chosen, make_part, make_trials, run_part
 
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from nnkgraph.build.run import Run
+    from nnkgraph.build.settings import Running
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.methods import Method
-    from nnkgraph.runtime.executors import Pool
     from nnkgraph.tasks.classify._trials import Found, Trial
 
 
@@ -290,7 +292,8 @@ def tested(case: Case, found: Found, at: int, method: Method) -> dict[str, Any]:
     facts["without_neighbors"] = int((counts == 0).sum())
     if method.has_certificate and found.certificate is not None:
         proof = Neighborhoods(np.empty((0, 0)), None, found.certificate[:, at])
-        facts["certificate"] = report.certificate(proof, None)
+        summed = report.certificate(proof, None)
+        facts["certificate"] = summed.as_dict() if summed else None
     if method.has_error and found.errors is not None:
         facts["mean_J"] = float(found.errors[:, at].mean())
     return facts
@@ -300,44 +303,27 @@ _LARGE = 1 << 25
 """Values of a matrix whose parts are not kept beside each other for the workers."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """What stays the same from part to part."""
-
-    case: Case
-    scale: str
-    seed: int
-    workers: int | str
-    executor: str
-    stages: Stages
-
-    def pool(self, trials: list[Trial], points: int) -> AbstractContextManager[Pool]:
-        """Open workers for so many points."""
-        n, d = self.case.train.x.shape
-        each = sum(row_seconds(trial.k, d) for trial in trials)
-        seconds = exact_seconds(n, d) + points * each
-        return open_pool(self.executor, self.workers, seconds=seconds)
-
-    def warm(self, pool: Pool, trials: list[Trial]) -> None:
-        """Have everything compiled and every worker ready."""
-        tiny = np.zeros((1, 1), np.float32 if self._single else np.float64)
-        with self.stages("start"):
-            for plan in {trial.name: trial.plan for trial in trials}.values():
-                warm_up(pool, tiny, plan.kernel, plan.method)
-
-    @property
-    def _single(self) -> bool:
-        return bool(self.scale == "none" and self.case.train.x.dtype == np.float32)
+def _open(
+    case: Case, trials: list[Trial], points: int, running: Running
+) -> AbstractContextManager[Run]:
+    """Open a run for so many points."""
+    n, d = case.train.x.shape
+    most = max(trial.k for trial in trials)
+    settings = replace(trials[0].settings, k=max(1, min(most, n - 1)))
+    seconds = exact_seconds(n, d)
+    seconds += points * sum(row_seconds(trial.k, d) for trial in trials)
+    methods = [trial.settings.method for trial in trials]
+    return open_run(case.train, settings, running, methods=methods, seconds=seconds)
 
 
 def validate(
-    run: Run, trials: list[Trial], count: int
+    case: Case, trials: list[Trial], count: int, running: Running
 ) -> tuple[list[Trial], list[dict[str, Any]]]:
     """Choose a trial for every method, and say how it did in cross-validation."""
-    case, n = run.case, len(run.case.codes)
+    n = len(case.codes)
     predicted = np.empty((n, len(trials)), np.int32)
     sigma = []
-    for out, found in _folds(run, trials, count):
+    for out, found in _folds(case, trials, count, running):
         predicted[out] = found.predicted
         sigma.append(found.sigma)
     wrong: list[int] = (predicted != case.codes[:, np.newaxis]).sum(axis=0).tolist()
@@ -355,53 +341,53 @@ def validate(
 
 
 def _folds(
-    run: Run, trials: list[Trial], count: int
+    case: Case, trials: list[Trial], count: int, running: Running
 ) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.bool_]], Found]]:
     """Classify every fold by what the others teach."""
-    case = run.case
-    x = case.train.x
-    fold = folds_of(case.codes, count, run.seed)
+    x, settings = case.train.x, trials[0].settings
+    fold = folds_of(case.codes, count, settings.seed)
     # Files for the workers stay until a pool closes: large ones get a pool each.
     whole = [list(range(count))]
     groups = whole if x.size < _LARGE else [[one] for one in range(count)]
     for group in groups:
         size = int(np.isin(fold, group).sum())
-        with run.pool(trials, size) as pool:
-            run.warm(pool, trials)
-            with run.stages("validate", size) as on_rows:
-                for one in group:
-                    out = fold == one
-                    part = make_part(
-                        x[~out],
-                        case.codes[~out],
-                        case.learned,
-                        x[out],
-                        kernel=trials[0].plan.kernel,
-                        scale=run.scale,
-                        names=(case.train.name,) * 2,
-                    )
-                    found = run_part(part, trials, pool, seed=run.seed, on_rows=on_rows)
-                    yield out, found
+        with (
+            _open(case, trials, size, running) as run,
+            run.progress("validate", size) as on_rows,
+        ):
+            for one in group:
+                out = fold == one
+                part = make_part(
+                    x[~out],
+                    case.codes[~out],
+                    case.learned,
+                    x[out],
+                    kernel=settings.kernel,
+                    scale=settings.scale,
+                    names=(case.train.name,) * 2,
+                )
+                yield out, run_part(run, part, trials, on_rows=on_rows)
 
 
-def classify_rows(run: Run, test: Features, trials: list[Trial]) -> Found:
+def classify_rows(
+    case: Case, test: Features, trials: list[Trial], running: Running
+) -> Found:
     """Learn from all training rows and classify the test rows."""
-    case = run.case
-    with run.pool(trials, len(test.x)) as pool:
-        run.warm(pool, trials)
-        with run.stages("test", len(test.x)) as on_rows:
-            part = make_part(
-                case.train.x,
-                case.codes,
-                case.learned,
-                test.x,
-                kernel=trials[0].plan.kernel,
-                scale=run.scale,
-                names=(case.train.name, test.name),
-            )
-            return run_part(
-                part, trials, pool, seed=run.seed, full=True, on_rows=on_rows
-            )
+    settings = trials[0].settings
+    with (
+        _open(case, trials, len(test.x), running) as run,
+        run.progress("test", len(test.x)) as on_rows,
+    ):
+        part = make_part(
+            case.train.x,
+            case.codes,
+            case.learned,
+            test.x,
+            kernel=settings.kernel,
+            scale=settings.scale,
+            names=(case.train.name, test.name),
+        )
+        return run_part(run, part, trials, full=True, on_rows=on_rows)
 
 
 def notes(
@@ -468,6 +454,7 @@ METHODS = ("knn", "kstar", "nnk")
 FOLDS = 5
 
 
+@within_memory
 def classify(
     train: Features | ArrayLike,
     labels: Labels | ArrayLike,
@@ -486,9 +473,7 @@ def classify(
     search: str = "auto",
     scale: str = "none",
     seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    stages: Stages | None = None,
+    **options: Unpack[RunningOptions],
 ) -> Classified:
     """Classify test rows by their neighbors among training rows.
 
@@ -510,9 +495,9 @@ def classify(
         Folds of the cross-validation. By default 5 where several values are given or
         there is no test part, else none.
     """
-    data, points = _features(train, "train"), None
+    data, points = features_of(train, name="train"), None
     if test is not None:
-        points = _features(test, "test")
+        points = features_of(test, name="test")
     case = make_case(data, labels, points, test_labels, split, test_size, seed)
     several = any(len(_listed(one) or ()) > 1 for one in (k, sigma, lc))
     count = cv or (FOLDS if several or case.test is None else 0)
@@ -522,18 +507,18 @@ def classify(
         _numbers(case, k, count),
         _listed(sigma),
         _listed(lc),
-        {"kernel": kernel, "search": search, "scale": scale, "executor": executor},
+        {"kernel": kernel, "search": search, "scale": scale, "seed": seed},
     )
-    run = Run(case, scale, seed, workers, executor, stages or Stages())
+    _, running = split_options(options, RunningOptions)
     best, found = trials, None
     lines: list[dict[str, Any]] = [{} for _ in trials]
     if count:
-        best, lines = validate(run, trials, count)
+        best, lines = validate(case, trials, count, running)
     if case.test is not None:
-        found = classify_rows(run, case.test, best)
+        found = classify_rows(case, case.test, best, running)
         for at, line in enumerate(lines):
             line.update(line_of(best[at], found.sigma[at]))
-            line.update(tested(case, found, at, best[at].plan.method))
+            line.update(tested(case, found, at, best[at].settings.method))
     least = min(line.get("cv_error", 0.0) for line in lines)
     return Classified(
         lines,
@@ -578,10 +563,6 @@ def _about(
         "scale": scale,
         "seed": seed,
     }
-
-
-def _features(x: Features | ArrayLike, name: str) -> Features:
-    return x if isinstance(x, Features) else Features.of(x, name=name)
 
 
 def _listed(values: Any) -> list[Any] | None:

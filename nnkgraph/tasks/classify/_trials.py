@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.build.query import check_plan, twins, with_twins
-from nnkgraph.build.run import make_plan, wanted_of
+from nnkgraph.build.query import check_settings, twins, with_twins
+from nnkgraph.build.settings import Settings
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data.duplicates import distinct_rows
 from nnkgraph.data.scaling import Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.kernels import Problem
 from nnkgraph.runtime import blocks, registry
-from nnkgraph.search.auto import Auto
-from nnkgraph.search.exact import nearest_to
-from nnkgraph.search.precomputed import Precomputed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nnkgraph.build.run import Plan
+    from nnkgraph.build.run import Run
     from nnkgraph.data import Features
+    from nnkgraph.search import Search
 
     Sigma = str | float
     from collections.abc import Callable
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray, IndexArray
     from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
-    from nnkgraph.runtime.executors import Pool, Shared
+    from nnkgraph.runtime.executors import Shared
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Trial:
     name: str
     """The method as it was asked for."""
 
-    plan: Plan
+    settings: Settings
     """Its plug-ins and k."""
 
     sigma: Sigma | None = None
@@ -53,7 +51,7 @@ class Trial:
     @property
     def k(self) -> int:
         """Candidates."""
-        return self.plan.k
+        return self.settings.k
 
 
 def make_trials(
@@ -81,7 +79,7 @@ def make_trials(
             values = [{"sigma": one} for one in sigmas]
         else:
             values = [{}]
-        plans = [_plan(train, name, value, shared) for value in values]
+        plans = [_settings(train, name, value, shared) for value in values]
         trials += [
             Trial(name, replace(plan, k=number), **value)
             for number in sorted(set(k))
@@ -113,19 +111,19 @@ def _ordered(sigma: Sequence[Sigma]) -> list[Sigma | None]:
     return [*dict.fromkeys(rules), *sorted(numbers)]
 
 
-def _plan(
+def _settings(
     train: Features, name: str, value: dict[str, Any], shared: dict[str, Any]
-) -> Plan:
-    plan = make_plan(train, k=None, method=name, sigma=value.get("sigma"), **shared)
-    check_plan(plan, name, shared["search"])
-    if isinstance(plan.search, Precomputed):
+) -> Settings:
+    made = Settings.of(train, method=name, sigma=value.get("sigma"), **shared)
+    check_settings(made)
+    if made.search.reads:
         raise ParameterError(
             "classify searches in every part of the rows anew: use search exact"
         )
     if "lc" in value:
-        method: Any = replace(plan.method, lc=value["lc"])  # type: ignore[type-var]
-        plan = replace(plan, method=method)
-    return plan
+        method: Any = replace(made.method, lc=value["lc"])  # type: ignore[type-var]
+        made = replace(made, method=method)
+    return made
 
 
 def chosen(trials: Sequence[Trial], wrong: Sequence[int]) -> dict[str, int]:
@@ -261,21 +259,22 @@ def make_part(
 
 
 def run_part(
+    run: Run,
     part: Part,
     trials: list[Trial],
-    pool: Pool,
     *,
-    seed: int,
     full: bool = False,
     on_rows: Callable[[int], object] = lambda _: None,
 ) -> Found:
     """Search once with the largest k, then classify every point by every trial."""
+    pool = run.pool
     # Shared once: what is a map of a file already is not written again.
     part = replace(part, rows=replace(part.rows, x=pool.share(part.rows.x).open()))
-    plan, x = trials[0].plan, part.rows.x
+    run, x = replace(run, rows=part.rows), part.rows.x
     width = min(max(trial.k for trial in trials), len(x))
-    found = nearest_to(wanted_of(plan, part.rows, width, pool, seed), part.points)
-    fitted = _fitted(part.rows, trials, width, pool, seed)
+    exact: Search = registry.create("search", "exact")
+    found = exact.query(run.wanted(width), part.points)
+    fitted = _fitted(run, trials, width)
     n, t, c = len(part.points), len(trials), part.shares.shape[1]
     task = _Task(
         pool.share(x),
@@ -299,8 +298,8 @@ def run_part(
     block = int(np.clip(_BLOCK_SECONDS / seconds, 16, 1024))
     blocks.run(pool, _block, task, tuple(outputs), rows=n, block=block, on_rows=on_rows)
     sigma = [
-        trial.plan.kernel.bandwidth(_cut(found, trial.k))
-        if trial.plan.method.uses_kernel
+        trial.settings.kernel.bandwidth(_cut(found, trial.k))
+        if trial.settings.method.uses_kernel
         else None
         for trial in fitted
     ]
@@ -308,17 +307,15 @@ def run_part(
     return Found(predicted, neighbors, sigma, *more)
 
 
-def _fitted(
-    rows: Rows, trials: list[Trial], width: int, pool: Pool, seed: int
-) -> list[Trial]:
+def _fitted(run: Run, trials: list[Trial], width: int) -> list[Trial]:
     """Apply rules for the bandwidth to the distances among the rows that learn."""
-    plan, width = trials[0].plan, min(width, len(rows.x) - 1)
+    width = min(width, len(run.rows.x) - 1)
     kernels: dict[tuple[Any, int], Kernel] = {}
     own: Candidates | None = None
     for trial in trials:
-        kernel = trial.plan.kernel
+        kernel = trial.settings.kernel
         rule = getattr(kernel, "sigma", None)
-        idle = not trial.plan.method.uses_kernel
+        idle = not trial.settings.method.uses_kernel
         if idle or not isinstance(rule, str) or rule == "local":
             kernels[kernel, trial.k] = kernel
             continue
@@ -328,11 +325,15 @@ def _fitted(
                     "only one training row is distinct: it has no distances to take "
                     "sigma from: give one"
                 )
-            own = Auto().find(wanted_of(plan, rows, width, pool, seed))
+            auto: Search = registry.create("search", "auto")
+            own = auto.find(run.wanted(width))
         if (kernel, trial.k) not in kernels:
             kernels[kernel, trial.k] = kernel.fit(_cut(own, trial.k))
     return [
-        replace(trial, plan=replace(trial.plan, kernel=kernels[trial.plan.kernel, k]))
+        replace(
+            trial,
+            settings=replace(trial.settings, kernel=kernels[trial.settings.kernel, k]),
+        )
         for trial in trials
         for k in (trial.k,)
     ]
@@ -353,7 +354,7 @@ def _block(task: _Task, start: int, stop: int) -> tuple[Any, ...]:
     weights = np.empty((n, t, task.classes)) if task.full else None
     errors, certificate = np.full((2, n, t), np.nan)
     for at, trial in enumerate(task.trials):
-        method, kernel = trial.plan.method, trial.plan.kernel
+        method, kernel = trial.settings.method, trial.settings.kernel
         index, distance = (
             np.ascontiguousarray(one.open()[rows, : trial.k])
             for one in (task.index, task.distance)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from nnkgraph.build import report
-from nnkgraph.build.run import estimated_seconds, k_warnings, make_plan, rows_of
+from nnkgraph.build.run import open_run
+from nnkgraph.build.settings import Settings, SolveCall, features_of, split
 from nnkgraph.data import Features
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.executors import open_pool
-from nnkgraph.runtime.progress import Stages
+from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.tasks.columns import describe_columns
 from nnkgraph.tasks.doctor import _figures
 from nnkgraph.tasks.doctor._figures import MIN_WEIGHT, Case
@@ -19,7 +19,8 @@ from nnkgraph.tasks.doctor._findings import Suggestion, better_scale, findings, 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from nnkgraph.runtime.executors import Pool
+    from nnkgraph.data import Features
+    from nnkgraph.methods import Method
     from nnkgraph.tasks.columns import Finding
 
 
@@ -40,19 +41,9 @@ class Diagnosis:
     """How candidates were found."""
 
 
-def diagnose(
-    features: Features | ArrayLike,
-    /,
-    *,
-    k: int | None = None,
-    kernel: str = "gaussian",
-    sigma: str | float | None = None,
-    search: str = "auto",
-    scale: str = "none",
-    seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    stages: Stages | None = None,
+@within_memory
+def doctor(
+    features: Features | ArrayLike, /, **options: Unpack[SolveCall]
 ) -> Diagnosis:
     """Look at features with the eyes of ``build_graph``, whose parameters these are.
 
@@ -64,35 +55,32 @@ def diagnose(
     Diagnosis
         The graphs it speaks of are those that ``build_graph`` makes of these features.
     """
-    stages = stages or Stages()
-    features = features if isinstance(features, Features) else Features.of(features)
+    chosen, running = split(options, SolveCall)
+    features = features_of(features)
     given: dict[str, Any] = {
-        "k": k,
-        "kernel": kernel,
-        "sigma": sigma,
-        "search": search,
-        "scale": scale,
+        "kernel": "gaussian",
+        "sigma": None,
+        "scale": "none",
+        **chosen,
         "min_weight": MIN_WEIGHT,
-        "executor": executor,
     }
-    columns = describe_columns(features, kernel)
+    columns = describe_columns(features, given["kernel"])
     given, replaced = _without_direction(given, columns)
-    plan = make_plan(features, **given)
-    rows = rows_of(features, plan, stages)
-    seconds = estimated_seconds(rows.x, plan.k)
-    with open_pool(executor, workers, seconds=seconds) as pool:
-        case = Case.of(plan, rows, pool, seed, stages)
+    settings = Settings.of(features, **given)
+    knn: Method = registry.create("methods", "knn")
+    with open_run(features, settings, running, methods=[knn]) as run:
+        case = Case.of(run)
         figures = {
             **_all_figures(features, case, columns),
             "scale": given["scale"],
             "replaced": list(replaced.values()),
         }
-        suggestion = _suggested(features, case, given, columns, pool, seed, stages)
+        suggestion = _suggested(case, given, columns)
     changed = {name: given[name] for name in replaced}
     if suggestion:
-        settings = {**changed, **suggestion.settings}
+        better = {**changed, **suggestion.settings}
         reasons = [*replaced.values(), *suggestion.reasons]
-        suggestion = replace(suggestion, settings=settings, reasons=reasons)
+        suggestion = replace(suggestion, settings=better, reasons=reasons)
     return Diagnosis(
         figures, findings(figures), suggestion, list(case.candidates.notes)
     )
@@ -126,6 +114,7 @@ def _all_figures(
     features: Features, case: Case, columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Count and measure everything."""
+    proof = report.certificate(case.solved(), case.rows.origin)
     return {
         "input": {
             "name": features.name,
@@ -133,7 +122,7 @@ def _all_figures(
             "dtype": features.dtype,
         },
         "ids": features.ids is not None,
-        "kernel": registry.spec(case.plan.kernel),
+        "kernel": registry.spec(case.settings.kernel),
         "local": case.is_local,
         "rows": _figures.row_facts(case),
         "columns": columns,
@@ -147,28 +136,21 @@ def _all_figures(
         "hubs": _figures.hub_facts(case, features.ids),
         "outside": _figures.outside_facts(case),
         "distances": _figures.distance_facts(case),
-        "certificate": report.certificate(case.solved(), case.rows.origin),
-        "warnings": [*features.warnings, *k_warnings(case.plan.k, case.rows)],
+        "certificate": proof.as_dict() if proof else None,
+        "warnings": case.run.warnings,
     }
 
 
 def _suggested(
-    features: Features,
-    case: Case,
-    given: dict[str, Any],
-    columns: dict[str, Any],
-    pool: Pool,
-    seed: int,
-    stages: Stages,
+    case: Case, given: dict[str, Any], columns: dict[str, Any]
 ) -> Suggestion | None:
     """Try options out, on scaled features where those need it."""
     free = given["sigma"] in {None, "auto"} and ":" not in given["kernel"]
     scale, why = better_scale(case, given["scale"], columns)
     if not scale:
         return suggest(case, free_sigma=free)
-    plan = make_plan(features, **{**given, "scale": scale})
-    rows = rows_of(features, plan, stages)
-    scaled = suggest(Case.of(plan, rows, pool, seed, stages), free_sigma=free)
+    settings = Settings.of(case.run.features, **{**given, "scale": scale})
+    scaled = suggest(Case.of(case.run.again(settings)), free_sigma=free)
     if scaled is None:
         return suggest(case, free_sigma=free)
     return replace(

@@ -9,7 +9,7 @@ import numpy as np
 
 from nnkgraph.build import report, solve
 from nnkgraph.build.grow import outside_bounds
-from nnkgraph.build.run import Run, create_kernel, find_and_fit, warm_up
+from nnkgraph.build.settings import kernel_of
 from nnkgraph.build.symmetrize import symmetrize as symmetrized
 from nnkgraph.data import Graph
 from nnkgraph.data.duplicates import with_copies
@@ -17,13 +17,12 @@ from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from nnkgraph.build.run import Plan
+    from nnkgraph.build.run import Run
+    from nnkgraph.build.settings import Settings
     from nnkgraph.data import Candidates, FloatArray, IndexArray, Neighborhoods
     from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
-    from nnkgraph.runtime.executors import Pool
-    from nnkgraph.runtime.progress import Stages
 
 
 MIN_WEIGHT = 1e-8
@@ -34,24 +33,26 @@ MIN_WEIGHT = 1e-8
 class Case:
     """Rows with their candidates; graphs are those that ``build_graph`` would make."""
 
-    plan: Plan
-    rows: Rows
+    run: Run
     candidates: Candidates
     kernel: Kernel
-    pool: Pool
-    stages: Stages
     _solved: dict[tuple[str, bool], Neighborhoods] = field(default_factory=dict)
     _facts: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan, rows: Rows, pool: Pool, seed: int, stages: Stages) -> Case:
+    def of(cls, run: Run) -> Case:
         """Search the candidates of all rows."""
-        with stages("start"):
-            for name in ("nnk", "knn"):
-                method: Method = registry.create("methods", name)
-                warm_up(pool, rows.x, plan.kernel, method)
-        candidates, kernel = find_and_fit(Run(plan, rows, pool, seed), stages)
-        return cls(plan, rows, candidates, kernel, pool, stages)
+        return cls(run, *run.find_and_fit())
+
+    @property
+    def rows(self) -> Rows:
+        """The rows as the kernel sees them."""
+        return self.run.rows
+
+    @property
+    def settings(self) -> Settings:
+        """What the graphs are made with."""
+        return self.run.settings
 
     @property
     def k(self) -> int:
@@ -76,14 +77,14 @@ class Case:
         key = method, local and not self.is_local
         if key not in self._solved:
             x = self.rows.x
-            with self.stages("solve", len(x)) as on_rows:
+            with self.run.progress("solve", len(x)) as on_rows:
                 self._solved[key] = solve.solve(
-                    self.pool,
+                    self.run.pool,
                     x,
                     self.candidates,
                     kernel=self._kernel(local=local),
                     method=registry.create("methods", method),
-                    k=self.plan.k,
+                    k=self.settings.k,
                     on_rows=on_rows,
                 )
         return self._solved[key]
@@ -104,7 +105,7 @@ class Case:
         found, weigher = self.solved(method, local=local), self._method(method)
         kernel = self._kernel(local=local)
         own = report.own_similarity(self.rows.x, self.candidates, kernel, weigher)
-        with self.stages("symmetrize"):
+        with self.run.progress("symmetrize"):
             adjacency, _ = symmetrized(
                 self.candidates,
                 found,
@@ -137,7 +138,7 @@ class Case:
         """Return how many nodes have no proof, for which ``build`` would fail."""
         found = self.solved(method, local=sigma == "local")
         proof = report.certificate(found, self.rows.origin)
-        return proof["nodes_failed"] if proof else 0
+        return proof.nodes_failed if proof else 0
 
     def kth_distance(self) -> FloatArray:
         """Return every node's distance to its last candidate."""
@@ -155,8 +156,8 @@ class Case:
     def _kernel(self, *, local: bool) -> Kernel:
         if not local or self.is_local:
             return self.kernel
-        name = registry.spec(self.plan.kernel).partition(":")[0]
-        return create_kernel(name, "local").fit(self.candidates)
+        name = registry.spec(self.settings.kernel).partition(":")[0]
+        return kernel_of(name, "local").fit(self.candidates)
 
     @staticmethod
     def _method(name: str) -> Method:
@@ -207,7 +208,7 @@ def row_facts(case: Case) -> dict[str, Any]:
     facts["largest_group"] = 1
     if rows.first is not None:
         facts["largest_group"] = int(np.bincount(rows.first).max())
-    if case.plan.kernel.nearness in DISTANCES and case.k:
+    if case.settings.kernel.nearness in DISTANCES and case.k:
         nearest = case.candidates.distance[:, 0]
         limit = NEAR * float(np.median(nearest))
         facts["near_duplicates"] = int((nearest < limit).sum())
@@ -293,7 +294,7 @@ def outside_facts(case: Case) -> dict[str, Any] | None:
 
 def distance_facts(case: Case) -> dict[str, Any] | None:
     """Set the bandwidth against the distances it is meant for; None without them."""
-    if case.plan.kernel.nearness not in DISTANCES or not case.k:
+    if case.settings.kernel.nearness not in DISTANCES or not case.k:
         return None
     nearest, kth = case.candidates.distance[:, 0], case.kth_distance()
     names = ("min", "q05", "median", "q95", "max")

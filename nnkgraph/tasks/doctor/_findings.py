@@ -59,7 +59,7 @@ class Suggestion:
 
 def better_scale(case: Case, scale: str, columns: dict[str, Any]) -> tuple[str, str]:
     """Return a scaling that should be tried and the reason, or nothing."""
-    nearness = case.plan.kernel.nearness
+    nearness = case.settings.kernel.nearness
     if scale != "none" or not columns:
         return "", ""
     if nearness in DISTANCES and columns["scale_apart"] and not columns["principal"]:
@@ -118,7 +118,7 @@ def _local(case: Case) -> tuple[dict[str, Any], str]:
 
 def _with_local(case: Case) -> dict[str, Any]:
     """Return the options for local bandwidths; the kernel without its own sigma."""
-    name = registry.spec(case.plan.kernel).partition(":")[0]
+    name = registry.spec(case.settings.kernel).partition(":")[0]
     return {"kernel": name, "sigma": "local"}
 
 

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nnkgraph.build.run import (
-    Run,
-    estimated_seconds,
-    find_and_fit,
-    k_warnings,
-    make_plan,
-    rows_of,
-    warm_up,
-)
+from nnkgraph.build.run import open_run
+from nnkgraph.build.settings import Running, Settings, SolveCall, features_of, split
 from nnkgraph.build.solve import weigh_with_copies
 from nnkgraph.data import Features, SparseGram
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError
 from nnkgraph.kernels import Problem
-from nnkgraph.methods.l1 import L1
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.executors import open_pool
+from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.explain.built import (
-    Case,
     built_of,
     check_method,
     one_row,
@@ -36,7 +27,7 @@ from nnkgraph.tasks.explain.built import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.build.run import Plan
+    from nnkgraph.build.run import Run
     from nnkgraph.data import (
         Candidates,
         FloatArray,
@@ -174,13 +165,13 @@ class Solved:
 
 
 def entries_of(
-    solved: Solved, rows: Rows, features: Features, plan: Plan
+    solved: Solved, rows: Rows, features: Features, settings: Settings
 ) -> list[dict[str, Any]]:
     """Describe the candidates, nearest first, with the row numbers of the input."""
     index, why = solved.problem.index[0], solved.reasons
     nodes = index if rows.origin is None else rows.origin[np.maximum(index, 0)]
     ids = features.ids
-    measured = plan.kernel.nearness in DISTANCES  # others have similarities only
+    measured = settings.kernel.nearness in DISTANCES  # others have similarities only
     entries: list[dict[str, Any]] = []
     for place in np.flatnonzero(index >= 0):
         by = int(why.hidden_by[place])
@@ -277,21 +268,9 @@ def name_of(features: Features, row: int) -> str:
     return f"{row} ({features.ids[row]})" if features.ids else str(row)
 
 
+@within_memory
 def explain(
-    features: Features | ArrayLike,
-    node: int | str,
-    /,
-    *,
-    k: int | None = None,
-    method: str = "nnk",
-    kernel: str = "gaussian",
-    sigma: str | float | None = None,
-    search: str = "auto",
-    scale: str = "none",
-    seed: int = 0,
-    workers: int | str = 1,
-    executor: str = "processes",
-    stages: Stages | None = None,
+    features: Features | ArrayLike, node: int | str, /, **options: Unpack[SolveCall]
 ) -> Explanation:
     """Solve one node's problem as ``build_graph`` does, and say why it came out so.
 
@@ -309,21 +288,20 @@ def explain(
         Where there is no such node.
     ParameterError
         For a method without an error J.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.explain(x, 7, k=10).facts["k"]
+    10
     """
-    features = features if isinstance(features, Features) else Features.of(features)
-    plan = make_plan(
-        features,
-        k=k,
-        method=method,
-        kernel=kernel,
-        sigma=sigma,
-        search=search,
-        scale=scale,
-        executor=executor,
-    )
-    check_method(registry.spec(plan.method), has_error=plan.method.has_error)
-    case = Case(features, plan, seed)
-    return _explained(case, node, _searched, workers, executor, stages or Stages())
+    chosen, running = split(options, SolveCall)
+    features = features_of(features)
+    settings = Settings.of(features, **chosen)
+    check_method(registry.spec(settings.method), has_error=settings.method.has_error)
+    return _explained(features, settings, running, node, _searched)
 
 
 def explain_built(
@@ -333,7 +311,7 @@ def explain_built(
     /,
     *,
     name: str = "graph",
-    stages: Stages | None = None,
+    progress: Stages | None = None,
 ) -> Explanation:
     """Explain a node of a graph with the parameters that the graph carries.
 
@@ -353,9 +331,10 @@ def explain_built(
         Where the graph does not say how it was built, was built from other features,
         or lacks candidates that cannot be found again.
     """
-    features = features if isinstance(features, Features) else Features.of(features)
+    features = features_of(features)
     built = built_of(graph, features, name)
-    found = _explained(built.case, node, built.find, 1, "serial", stages or Stages())
+    running = Running(executor="serial", progress=progress or Stages())
+    found = _explained(features, built.settings, running, node, built.find)
     edges = int(graph.adjacency[[found.node]].nnz)
     facts = {**found.facts, "edges": edges, "rule": graph.provenance["rule"]}
     notes = [*found.notes, *remark_on_error(facts["error"], graph, found.node)]
@@ -363,72 +342,68 @@ def explain_built(
 
 
 def _explained(
-    case: Case,
+    features: Features,
+    settings: Settings,
+    running: Running,
     node: int | str,
     find: Finder,
-    workers: int | str,
-    executor: str,
-    stages: Stages,
 ) -> Explanation:
-    features, plan = case.features, case.plan
     asked, notes = find_node(features, node)
-    rows = rows_of(features, plan, stages)
-    merged = rows.first is not None and rows.origin is not None
-    first = int(rows.first[asked]) if rows.first is not None and merged else asked
-    if first != asked:
-        copy, own = name_of(features, asked), name_of(features, first)
-        notes.append(
-            f"node {copy} is a copy of node {own}, which is explained; in a graph the "
-            "copy hangs on it with weight 1"
-        )
-    place = first if rows.origin is None else int(np.searchsorted(rows.origin, first))
-    seconds = estimated_seconds(rows.x, plan.k)
-    with open_pool(executor, workers, seconds=seconds) as pool:
-        with stages("start"):
-            warm_up(pool, rows.x, plan.kernel, plan.method)
-        candidates, fitted = find(Run(plan, rows, pool, case.seed), place, stages)
-        with stages("solve"):
-            solved = _solve(rows, place, candidates, plan, fitted)
-    entries = entries_of(solved, rows, features, plan)
+    with open_run(features, settings, running) as run:
+        rows = run.rows
+        merged = rows.first is not None and rows.origin is not None
+        first = int(rows.first[asked]) if rows.first is not None and merged else asked
+        if first != asked:
+            copy, own = name_of(features, asked), name_of(features, first)
+            notes.append(
+                f"node {copy} is a copy of node {own}, which is explained; in a graph "
+                "the copy hangs on it with weight 1"
+            )
+        origin = rows.origin
+        place = first if origin is None else int(np.searchsorted(origin, first))
+        candidates, fitted = find(run, place)
+        with run.progress("solve"):
+            solved = _solve(rows, place, candidates, settings, fitted)
+    entries = entries_of(solved, rows, features, settings)
     about = {
         "node": first,
         "id": features.ids[first] if features.ids else None,
         "asked": asked,
         "nodes": len(features.x),
-        "k": plan.k,
-        "method": registry.spec(plan.method),
-        "kernel": registry.spec(plan.kernel),
-        "scale": plan.scale,
-        "duplicates": plan.duplicates,
+        "k": settings.k,
+        "method": registry.spec(settings.method),
+        "kernel": registry.spec(settings.kernel),
+        "scale": settings.scale,
+        "duplicates": settings.duplicates,
         "search": candidates.backend,
         **facts_of(solved, entries),
     }
-    notes += [*features.warnings, *candidates.notes, *k_warnings(plan.k, rows)]
+    notes += [*run.warnings, *candidates.notes]
     notes += remarks_on(solved)
     return Explanation(first, name_of(features, first), entries, about, notes)
 
 
-def _searched(run: Run, place: int, stages: Stages) -> tuple[Candidates, Kernel]:
+def _searched(run: Run, place: int) -> tuple[Candidates, Kernel]:
     """Find the candidates of all rows, which say the bandwidth, and take the node's."""
-    candidates, fitted = find_and_fit(run, stages)
+    candidates, fitted = run.find_and_fit()
     return one_row(candidates, place), fitted
 
 
 def _solve(
-    rows: Rows, place: int, own: Candidates, plan: Plan, fitted: Kernel
+    rows: Rows, place: int, own: Candidates, settings: Settings, fitted: Kernel
 ) -> Solved:
     """Solve the one problem; a block of one row gives the same numbers as any."""
     at = slice(place, place + 1)
     queries = None if isinstance(rows.x, SparseGram) else rows.x[at]
     problem = Problem(
-        rows.x, queries, own.index, own.distance, fitted, np.array([place]), plan.k
+        rows.x, queries, own.index, own.distance, fitted, np.array([place]), settings.k
     )
     if rows.kept_copies is None:
-        found = plan.method.weigh(problem)
+        found = settings.method.weigh(problem)
     else:
-        found = weigh_with_copies(plan.method, problem, rows.kept_copies, at)
+        found = weigh_with_copies(settings.method, problem, rows.kept_copies, at)
     local = problem.local()
-    penalty = plan.method.eta if isinstance(plan.method, L1) else 0.0
+    penalty = settings.method.l1_penalty
     return Solved(
         problem,
         found,

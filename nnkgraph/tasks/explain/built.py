@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.build.run import Run, find, make_plan
+from nnkgraph.build.settings import Settings
 from nnkgraph.data import Candidates
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -19,56 +19,43 @@ from nnkgraph.tasks.verify.checks import features_check
 from nnkgraph.tasks.verify.recipe import recipe_of
 
 if TYPE_CHECKING:
-    from nnkgraph.build.run import Plan
+    from nnkgraph.build.run import Run
     from nnkgraph.data import Features, Graph, IndexArray
     from nnkgraph.kernels import Kernel
-    from nnkgraph.runtime.progress import Stages
 
 _SAME = 1e-6
 """Errors J that differ by less, as a share, are the same."""
 
 _FOLDERS = {"method": "methods", "kernel": "kernels", "search": "search"}
 
-Finder = Callable[[Run, int, "Stages"], "tuple[Candidates, Kernel]"]
+Finder = Callable[["Run", int], "tuple[Candidates, Kernel]"]
 """Finds the candidates of one row, and the fitted kernel."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """Features, and how their neighborhoods are made."""
-
-    features: Features
-    plan: Plan
-    seed: int
 
 
 @dataclass(frozen=True)
 class Built:
     """What a graph says about its neighborhoods."""
 
-    case: Case
-    sigma: float | None
+    settings: Settings
     listed: IndexArray | None
     """The candidates of all nodes, where the graph holds them."""
 
     search: str
     """Who found them."""
 
-    def find(self, run: Run, place: int, stages: Stages) -> tuple[Candidates, Kernel]:
+    def find(self, run: Run, place: int) -> tuple[Candidates, Kernel]:
         """Return the candidates that a row had, and the kernel with its bandwidth."""
-        kernel: Any = run.plan.kernel
-        if kernel.needs_all_rows:
-            kernel = replace(kernel, sigma=self.sigma)
+        kernel = run.settings.kernel
         if self.listed is not None:
             return self._stored(run, self.listed, place), kernel
         # What a function says may depend on which rows it is asked about together.
         grain = GRAIN if kernel.nearness == "similarity" else 1
         start = place - place % grain
         span = range(start, min(start + grain, len(run.rows.x)))
-        return one_row(find(replace(run, span=span), stages), place - start), kernel
+        return one_row(replace(run, span=span).find(), place - start), kernel
 
     def _stored(self, run: Run, listed: IndexArray, place: int) -> Candidates:
-        rows, base = run.rows, run.plan.kernel.nearness
+        rows, base = run.rows, run.settings.kernel.nearness
         line = listed[place if rows.origin is None else rows.origin[place]]
         line = line[line >= 0]
         if rows.origin is not None:
@@ -93,17 +80,9 @@ def built_of(graph: Graph, features: Features, name: str) -> Built:
             f"{name}: the file does not hold the candidates that {recipe.search} "
             "found; use the .npz graph, or keep the .nnk.npz file beside this one"
         )
-    plan = make_plan(
-        features,
-        k=recipe.k,
-        method=known["method"],
-        kernel=known["kernel"],
-        search=recipe.search if recipe.exact else "exact",
-        scale=recipe.scale,
-        duplicates=recipe.duplicates,
-    )
-    case = Case(features, plan, 0)
-    return Built(case, recipe.sigma, graph.candidates, recipe.search)
+    search = known["search"] if recipe.exact else "exact"
+    settings = Settings.read({**known, "search": search}, features)
+    return Built(settings, graph.candidates, recipe.search)
 
 
 def contradictions(

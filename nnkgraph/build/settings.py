@@ -1,0 +1,391 @@
+"""What determines a graph, and how the work is done."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from nnkgraph import __version__
+from nnkgraph.build import report
+from nnkgraph.build.connect import check_connect
+from nnkgraph.build.grow import check_grow
+from nnkgraph.build.symmetrize import check_rule
+from nnkgraph.data import Features, SparseRows
+from nnkgraph.data.checks import check_ids
+from nnkgraph.data.duplicates import POLICIES
+from nnkgraph.data.scaling import SCALES
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.kernels.function import Function
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.executors import BLOCK_TIMEOUT
+from nnkgraph.runtime.progress import Stages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
+
+    from nnkgraph.kernels import Kernel
+    from nnkgraph.methods import Method
+    from nnkgraph.search import Search
+
+DEFAULT_K = 30
+
+
+class SearchOptions(TypedDict, total=False):
+    """What determines candidates; the meanings are those of ``build_graph``."""
+
+    k: int | None
+    kernel: Any
+    search: Any
+    scale: str
+    duplicates: str
+    seed: int
+
+
+class SolveOptions(SearchOptions, total=False):
+    """What determines neighborhoods."""
+
+    method: Any
+    sigma: str | float | None
+
+
+class GraphOptions(SolveOptions, total=False):
+    """What determines a graph."""
+
+    symmetrize: str | None
+    min_weight: float
+    min_degree: int
+    connect: str
+    grow: float | None
+    max_k: int | None
+    digits: int
+
+
+class RunningOptions(TypedDict, total=False):
+    """How the work is done: the fields of ``Running``."""
+
+    workers: int | str
+    executor: Any
+    memory: int | None
+    resume: str | Path | None
+    block_timeout: float
+    shared_dir: str | None
+    progress: Stages
+
+
+class SearchCall(SearchOptions, RunningOptions, total=False):
+    """Keywords of functions that search."""
+
+
+class SolveCall(SolveOptions, RunningOptions, total=False):
+    """Keywords of functions that search and solve."""
+
+
+class GraphCall(GraphOptions, RunningOptions, total=False):
+    """Keywords of functions that build a graph."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that determines a graph, checked against each other and the data.
+
+    Make them with :meth:`of`. Graphs store them, checkpoints and shards compare them,
+    and :meth:`read` makes them again from what a graph stores.
+    """
+
+    k: int
+    method: Method
+    kernel: Kernel
+    search: Search
+    rule: str
+    min_weight: float = 1e-8
+    min_degree: int = 0
+    scale: str = "none"
+    duplicates: str = "merge"
+    seed: int = 0
+    connect: str = "none"
+    grow: float | None = None
+    max_k: int = 0
+    digits: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        features: Features,
+        *,
+        k: int | None = None,
+        method: Any = "nnk",
+        kernel: Any = "gaussian",
+        sigma: str | float | None = None,
+        search: Any = "auto",
+        symmetrize: str | None = None,
+        min_weight: float = 1e-8,
+        min_degree: int = 0,
+        scale: str = "none",
+        duplicates: str = "merge",
+        seed: int = 0,
+        connect: str = "none",
+        grow: float | None = None,
+        max_k: int | None = None,
+        digits: int = 0,
+    ) -> Settings:
+        """Check everything that can be checked before the work begins.
+
+        Plug-ins are names such as ``"nnk"`` or ``"l1:eta=0.1"``, or objects.
+
+        Raises
+        ------
+        ParameterError
+            For names that are unknown, and what does not go together.
+        InputError
+            Where the data has too few rows.
+        """
+        weigher: Method = plugin_of("methods", method)
+        name = registry.spec(weigher)
+        rule = symmetrize or weigher.rule
+        check_rule(rule, has_error=weigher.has_error, method=name)
+        if not (np.isfinite(min_weight) and min_weight >= 0 and min_degree >= 0):
+            raise ParameterError("min_weight and min_degree must not be negative")
+        _check_choice("scale", scale, SCALES)
+        _check_choice("policy for duplicates", duplicates, POLICIES)
+        similarity = kernel_of(kernel, sigma)
+        weigher.check(similarity)
+        if similarity.base == "gram" and scale != "none":
+            raise ParameterError("similarities cannot be scaled: leave scale out")
+        if not weigher.local and duplicates == "keep":
+            raise ParameterError(
+                f"method {name!r} needs distinct rows: use duplicates merge or error"
+            )
+        number = _checked_k(k, features)
+        check_connect(connect, similarity, rule, features.x)
+        check_digits(digits)
+        if grow is not None:
+            check_grow(weigher, similarity, grow, number, max_k)
+        made = cls(
+            number,
+            weigher,
+            similarity,
+            plugin_of("search", search),
+            rule,
+            min_weight,
+            min_degree,
+            scale,
+            duplicates,
+            seed,
+            connect,
+            grow,
+            max_k or 8 * number,
+            digits,
+        )
+        if isinstance(features.x, SparseRows):
+            made.check_sparse()
+        return made
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any], features: Features) -> Settings:
+        """Return what a graph was built with, from its provenance.
+
+        A bandwidth that was taken from the data is the number that it was.
+        """
+        names = {one.name for one in fields(cls)} - {"rule"}
+        known = {name: value for name, value in stored.items() if name in names}
+        made = cls.of(features, **known, symmetrize=stored["rule"])
+        kernel: Any = made.kernel
+        if kernel.needs_all_rows:
+            made = replace(made, kernel=replace(kernel, sigma=stored["sigma"]))
+        return made
+
+    def stored(self, *, sigma: float | None, search: str) -> dict[str, Any]:
+        """Return them as graphs store them: plain values, and what was found out.
+
+        Parameters
+        ----------
+        sigma : float or None
+            The bandwidth that was used.
+        search : str
+            The search that found the candidates.
+        """
+        values = {
+            "k": self.k,
+            "method": registry.spec(self.method),
+            "kernel": registry.spec(self.kernel),
+            "sigma": sigma,
+            "rule": self.rule,
+            "search": search,
+            "min_weight": self.min_weight,
+            "min_degree": self.min_degree,
+            "scale": self.scale,
+            "duplicates": self.duplicates,
+            "seed": self.seed,
+        }
+        if self.connect != "none":
+            values["connect"] = self.connect
+        if self.grow is not None:
+            values |= {"grow": self.grow, "max_k": self.max_k}
+        if self.digits:
+            values["digits"] = self.digits
+        return values
+
+    def facts(self, features: Features) -> dict[str, Any]:
+        """Return all that determines candidates and solutions, to be compared.
+
+        How directions are joined, what is written and by how many workers plays no
+        part: such options may change from one run to the next.
+        """
+        return {
+            "schema": 1,
+            "nnkgraph": __version__,
+            **{f"version of {name}": v for name, v in report.versions().items()},
+            "sha256 of the features": features.sha256,
+            "shape": list(features.x.shape),
+            "k": self.k,
+            "method": registry.spec(self.method),
+            "kernel": registry.spec(self.kernel),
+            "source of the kernel": getattr(self.kernel, "source", ""),
+            "search": self.search.identity(),
+            "scale": self.scale,
+            "duplicates": self.duplicates,
+            "seed": self.seed,
+        }
+
+    def check_sparse(self) -> None:
+        """Refuse what would need all the zeros of sparse features."""
+        by_pairs = self.kernel.base in {"squared-distance", "inner-product"}
+        if not by_pairs or self.kernel.form not in {"affine", "exponential"}:
+            raise ParameterError(
+                "sparse features work with kernels cosine, gaussian and linear; others "
+                "need a dense matrix"
+            )
+        if self.method.dense:
+            name = registry.spec(self.method).partition(":")[0]
+            raise ParameterError(f"method {name!r} needs a dense matrix of features")
+        if self.scale not in {"none", "unit"}:
+            raise ParameterError(
+                f"scale {self.scale!r} would fill the zeros of sparse features: use "
+                "none or unit"
+            )
+        if not self.search.takes_sparse:
+            raise ParameterError("sparse features are searched by 'exact' only")
+
+    @property
+    def width(self) -> int:
+        """Candidates that the method chooses from."""
+        return self.method.width(self.k)
+
+
+@dataclass(frozen=True)
+class Running:
+    """How the work is done: nothing here changes a byte of the result."""
+
+    workers: int | str = 1
+    """Processes, or "auto" for what was granted."""
+
+    executor: Any = "processes"
+    """Where they run."""
+
+    memory: int | None = None
+    """Bytes that may be used; beyond, files are. By default what there is."""
+
+    resume: str | Path | None = None
+    """A directory where finished blocks are kept, so that a run can go on."""
+
+    block_timeout: float = BLOCK_TIMEOUT
+    """Seconds without a finished block after which workers hang; 0 waits for ever."""
+
+    shared_dir: str | None = None
+    """A directory for temporary files that workers on other machines have to see."""
+
+    progress: Stages = field(default_factory=Stages)
+    """Hears how far the work is and keeps the durations."""
+
+
+def split(options: Mapping[str, Any], known: Any) -> tuple[dict[str, Any], Running]:
+    """Return the settings and the running among the keywords of a function.
+
+    ``known`` is the TypedDict of its keywords.
+    """
+    for name in options:
+        if name not in known.__annotations__:
+            raise TypeError(f"there is no keyword {name!r}")
+    how = RunningOptions.__annotations__
+    chosen = {name: value for name, value in options.items() if name not in how}
+    given = {name: value for name, value in options.items() if name in how}
+    return chosen, Running(**given)
+
+
+def features_of(
+    x: Features | ArrayLike,
+    *,
+    ids: Sequence[str] | None = None,
+    name: str = "array",
+) -> Features:
+    """Return features as they are, or arrays and data frames once they are checked."""
+    if not isinstance(x, Features):
+        return Features.of(x, ids=ids, name=name)
+    return x if ids is None else replace(x, ids=check_ids(ids, x.x, x.name))
+
+
+def plugin_of(folder: str, given: Any) -> Any:
+    """Return a plug-in: made from its name and parameters, or the object itself."""
+    if isinstance(given, str):
+        return registry.create(folder, given)
+    return given() if isinstance(given, type) else given
+
+
+def kernel_of(given: Any, sigma: str | float | None = None) -> Kernel:
+    """Return a kernel: a name, an object, or a function of two sets of rows."""
+    if callable(given) and not isinstance(given, type) and not hasattr(given, "fit"):
+        given = Function.of(given)
+    kernel: Any = plugin_of("kernels", given)
+    if sigma is None:
+        return kernel  # type: ignore[no-any-return]
+    name = registry.spec(kernel)
+    if "sigma" not in registry.parameter_types(type(kernel)):
+        raise ParameterError(f"kernel {name!r} has no bandwidth: leave sigma out")
+    if kernel != type(kernel)():
+        raise ParameterError(
+            f"the bandwidth is given twice, by sigma and in kernel {name!r}: leave "
+            "one out"
+        )
+    if isinstance(sigma, str):
+        with suppress(ValueError):  # it is the name of a rule, which the kernel checks
+            sigma = float(sigma)
+    changed: Kernel = replace(kernel, sigma=sigma)
+    return changed
+
+
+MOST_DIGITS = 15
+"""Significant digits that every decimal number keeps in float64."""
+
+
+def check_digits(digits: int) -> None:
+    """Refuse more digits than numbers have."""
+    if not 0 <= digits <= MOST_DIGITS:
+        raise ParameterError(f"digits must be from 1 to {MOST_DIGITS}, not {digits}")
+
+
+def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ParameterError(
+            f"unknown {what} {value!r}; choose from {', '.join(choices)}"
+        )
+
+
+def _checked_k(k: int | None, features: Features) -> int:
+    """Return the number of candidates, or refuse one that cannot be."""
+    n = len(features.x)
+    if k is None:
+        return min(DEFAULT_K, n - 1)
+    if k < 1:
+        raise ParameterError(f"k must be at least 1, not {k}")
+    if k >= n:
+        raise InputError(
+            f"{features.name}: k is {k}, but a node of {n} can have at most {n - 1} "
+            "candidates: use a smaller k"
+        )
+    return k
