@@ -50,7 +50,6 @@ def graphs():
         "thin gram": (sparse(thin), {"kernel": "precomputed", "k": 6}),
         "thin rows": (thin_rows(wide), {"kernel": "cosine"}),
         "thin rows, far": (thin_rows(wide), {"sigma": 3.0}),
-        "parts": (draw(400, 5), {"search": "sharded:parts=3", "k": 4}),
     }
     return {name: (x, {"k": 9} | options) for name, (x, options) in cases.items()}
 
@@ -136,7 +135,7 @@ def results():
     from nnkgraph.build.graph import build_graph
     from nnkgraph.build.query import query
     from nnkgraph.methods import qp
-    from nnkgraph.search._descent import repair
+    from nnkgraph.search.pynndescent import repair
 
     found = {}
     for name, (x, options) in graphs().items():

@@ -121,7 +121,7 @@ def check_budget(budget: Budget) -> None:
         whole = f" by {budget.whole}, as a whole" if budget.whole else ""
         raise ResourceError(
             f"about {in_words(budget.memory)} of memory are needed{whole}, and "
-            f"{in_words(there)} are available; use a smaller k or fewer workers, or a "
+            f"{in_words(there)} are available; use a smaller `k` or fewer `workers`, or a "
             "machine with more"
         )
     addresses = free_addresses()

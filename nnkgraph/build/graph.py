@@ -229,7 +229,7 @@ def warn_of_quality(found: Any) -> None:
     if recall is not None and recall < LOW_RECALL:
         warnings.warn(
             f"an estimated share of {recall:.3f} of the nearest neighbors was found; "
-            "search='exact' finds all",
+            "`search='exact'` finds all",
             QualityWarning,
             stacklevel=4,
         )
@@ -244,19 +244,19 @@ def advice(settings: Settings) -> str:
     kernel, rule = settings.kernel, settings.rule
     if kernel.nearness in {"inner-product", "absolute-product"}:
         if settings.scale != "unit":
-            tips.append("scale='unit', because inner products favor long rows")
-        tips.append("kernel='cosine'")
+            tips.append("`scale='unit'`, because inner products favor long rows")
+        tips.append("`kernel='cosine'`")
     if settings.min_degree == 0 and rule != "none":
-        tips.append("min_degree=3")
+        tips.append("`min_degree=3`")
     if rule == "error":
-        tips.append("symmetrize='error-union'")
+        tips.append("`symmetrize='error-union'`")
     local = getattr(kernel, "sigma", None) in {None, "local"}
     if kernel.nearness in DISTANCES and not local and settings.method.local:
-        tips.append("sigma='local'")
+        tips.append("`sigma='local'`")
     if settings.connect == "none" and rule != "none":
-        tips.append("connect='mst'")
+        tips.append("`connect='mst'`")
     if settings.duplicates == "keep":
-        tips.append("duplicates='merge'")
+        tips.append("`duplicates='merge'`")
     if not tips:
         return ""
     *others, last = tips

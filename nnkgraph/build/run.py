@@ -129,7 +129,7 @@ class Run:
             wanted = replace(
                 self.wanted(k, on_rows), checkpoint=self.checkpoint, span=self.span
             )
-            return _found_once(
+            return found_once(
                 self.checkpoint,
                 n,
                 k,
@@ -344,12 +344,12 @@ def _candidates(block: Block, n: int) -> Candidates | None:
     return replace(Candidates(index, distance), **about)
 
 
-def _found_once(
+def found_once(
     checkpoint: Checkpoint | None,
     n: int,
     k: int,
     search: Callable[[], Candidates],
-    span: range | None,
+    span: range | None = None,
 ) -> Candidates:
     """Return candidates from a checkpoint, or search them and keep them there."""
     if checkpoint is None:

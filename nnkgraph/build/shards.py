@@ -183,7 +183,7 @@ def check_shards(settings: Settings) -> None:
         raise ParameterError(
             f"sigma {getattr(settings.kernel, 'sigma', '')!r} needs the candidates of "
             "all rows: search and merge shards of candidates first, then build with "
-            "search='precomputed:path=FILE'; or use sigma='local' or a number"
+            "`search='precomputed:path=FILE'`; or use `sigma='local'` or a number"
         )
     check_by_rows(settings.search)
 

@@ -8,14 +8,9 @@ import sys
 import numpy as np
 import pytest
 
+from nnkgraph.build.budget import Budget, check_budget, check_output_room, estimate
 from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import (
-    Budget,
-    check_budget,
-    check_output_room,
-    estimate,
-    make_plan,
-)
+from nnkgraph.build.settings import Running, Settings
 from nnkgraph.data import Features
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.runtime.limits import available_memory, in_words
@@ -25,8 +20,8 @@ NNKGRAPH = [sys.executable, "-m", "nnkgraph"]
 
 def budget_of(x, k, workers=1, scale="none"):
     features = Features.of(x)
-    plan = make_plan(features, k=k, scale=scale)
-    return estimate(features, plan, workers, 100.0)
+    plan = Settings.of(features, k=k, scale=scale)
+    return estimate(features, plan, Running(workers), 100.0)
 
 
 def test_more_of_anything_needs_more():
@@ -48,8 +43,8 @@ def test_the_estimate_is_near_what_a_run_takes(program, tmp_path):
 
 
 def test_g01_what_cannot_fit_is_refused_with_the_estimate(monkeypatch):
-    monkeypatch.setattr("nnkgraph.build.run.available_memory", lambda: 10 << 20)
-    monkeypatch.setattr("nnkgraph.build.run.taken_memory", lambda: 90 << 20)
+    monkeypatch.setattr("nnkgraph.build.budget.available_memory", lambda: 10 << 20)
+    monkeypatch.setattr("nnkgraph.build.budget.taken_memory", lambda: 90 << 20)
     with pytest.raises(ResourceError, match=r"about \d+ MB of memory are needed, and"):
         build_graph(np.random.default_rng(0).normal(size=(60, 3)))
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from faults import told
 
-from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import find_candidates
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.errors import InputError, OutputError, ResourceError
 from nnkgraph.runtime.checkpoint import remove_checkpoint
 

@@ -13,8 +13,7 @@ import scipy.sparse
 from faults import assert_one_line, content
 
 from nnkgraph import formats
-from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import find_candidates
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.build.shards import (
     Shard,
     build_shard,

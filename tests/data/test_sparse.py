@@ -8,8 +8,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from nnkgraph import formats
-from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import find_candidates
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.data import Features, SparseRows, pairs
 from nnkgraph.data.scaling import unit_rows
 from nnkgraph.errors import InputError, ParameterError

@@ -6,8 +6,7 @@ import pytest
 from conftest import SAMPLES
 from scipy import sparse
 
-from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import find_candidates
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.kernels import Problem, packed_diagonal
 from nnkgraph.runtime import registry

@@ -11,14 +11,9 @@ import numpy as np
 import pytest
 
 from nnkgraph import formats
-from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import (
-    Budget,
-    check_budget,
-    estimate,
-    find_candidates,
-    make_plan,
-)
+from nnkgraph.build.budget import Budget, check_budget, estimate
+from nnkgraph.build.graph import build_graph, find_candidates
+from nnkgraph.build.settings import Running, Settings
 from nnkgraph.data import Features
 from nnkgraph.data.edges import component_labels
 from nnkgraph.data.scaling import scaled
@@ -198,12 +193,12 @@ def test_what_can_stream_is_not_refused_for_its_size(tmp_path):
     features = Features(np.memmap(tmp_path / "x.bin", np.float32, "r", shape=shape))
     with limited(3 << 30):
         for search in ("exact", "precomputed:path=knn.npz"):
-            plan = make_plan(features, k=30, search=search)
-            needed = estimate(features, plan, 2, 1e6)
+            plan = Settings.of(features, k=30, search=search)
+            needed = estimate(features, plan, Running(2), 1e6)
             assert needed.scratch > 10_000_000 * 30 * 20
             assert needed.memory <= memory_limit()
-        plan = make_plan(features, k=30, search="pynndescent")
-        needed = estimate(features, plan, 2, 1e6)
+        plan = Settings.of(features, k=30, search="pynndescent")
+        needed = estimate(features, plan, Running(2), 1e6)
         with pytest.raises(ResourceError, match="by search pynndescent, as a whole"):
             check_budget(needed)
 

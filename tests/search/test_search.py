@@ -16,9 +16,9 @@ from nnkgraph.data import pairs
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
-from nnkgraph.search._descent import _make_cacheable, repair
 from nnkgraph.search.auto import choose
 from nnkgraph.search.exact import nearest
+from nnkgraph.search.pynndescent import _make_cacheable, repair
 
 
 def find(x, k, search="exact", base="squared-distance", **options):
@@ -205,7 +205,7 @@ def test_identical_rows_never_find_themselves():
     assert found.index[9].tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("search", ["kdtree", "pynndescent", "sharded"])
+@pytest.mark.parametrize("search", ["kdtree", "pynndescent"])
 def test_searches_by_distance_refuse_inner_products(search):
     with pytest.raises(ParameterError, match="needs search 'exact'"):
         find(grid(4), 3, search, base="inner-product")
@@ -259,7 +259,7 @@ def test_repair_takes_the_best_of_both_sides(n, seed, data):
 
 _WARM_START = """
 import numpy as np, pynndescent
-from nnkgraph.search._descent import warm_start
+from nnkgraph.search.pynndescent import warm_start
 
 def search():
     x = np.random.default_rng(0).normal(size=(1500, 20)).astype(np.float32)
@@ -294,7 +294,7 @@ def test_pynndescent_need_not_compile_in_every_process():
     assert hits != "hits 0"
 
 
-@pytest.mark.parametrize("search", ["pynndescent", "sharded:parts=1"])
+@pytest.mark.parametrize("search", ["pynndescent"])
 def test_more_threads_than_there_are_is_refused(search):
     spec = f"{search}{',' if ':' in search else ':'}threads=5000"
     with pytest.raises(ParameterError, match="5000 threads, and there are"):

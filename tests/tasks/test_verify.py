@@ -13,8 +13,7 @@ from scipy.sparse import csr_array
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import find_candidates
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.build.symmetrize import RULES
 from nnkgraph.data import Features, Neighborhoods, SparseGram
 from nnkgraph.errors import InputError
