@@ -38,7 +38,7 @@ from nnkgraph.data import Candidates, Features, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._graphs import parse_provenance
+from nnkgraph.formats import parse_provenance
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.archive import open_archive

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from nnkgraph.runtime.files import Source
 
     Note = Callable[[str], None]
-    Sparse = Literal["", "rows", "similarities"]
+
+Sparse = Literal["", "rows", "similarities"]
+"""What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
+
+MADE = "'nnkgraph build' makes a graph of features"
 
 
 def ignore(remark: str, /) -> None:
@@ -61,7 +65,7 @@ class TextOptions:
     """Ids of the rows or nodes that this table is about, where they have any."""
 
     sparse: Sparse = ""
-    """What a sparse matrix is: similarities, rows that stay sparse, or dense rows."""
+    """What a sparse matrix is taken for."""
 
     gaps: bool = False
     """Whether NaN may stand for values that are not there, as in coordinates."""

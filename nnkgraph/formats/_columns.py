@@ -14,7 +14,7 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.data.labels import as_texts
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._dispatch import reader
+from nnkgraph.formats._choose import reader
 from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:

@@ -148,11 +148,6 @@ def fact_lines(graph: Graph) -> list[str]:
     return [*lines, f"provenance: {provenance_text(graph.provenance)}"]
 
 
-SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-"""Endings of files that are not read; every program that makes them writes CSV."""
-
-MADE = "'nnkgraph build' makes a graph of features"
-
 _MOST = 3
 """Fields of a line that describes an edge."""
 

@@ -9,8 +9,8 @@ import numpy as np
 from nnkgraph.data import Features, SparseGram, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
+from nnkgraph.formats._base import MADE
 from nnkgraph.formats._graphs import (
-    MADE,
     check_nodes,
     from_edges,
     is_symmetric,

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, TextIO
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Format, unfit
+from nnkgraph.formats._base import MADE, Format, unfit
 from nnkgraph.formats._graphs import (
-    MADE,
     Facts,
     checked,
     edge_blocks,

@@ -13,7 +13,7 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError, ResourceError
-from nnkgraph.formats._base import Format, unfit
+from nnkgraph.formats._base import MADE, Format, unfit
 from nnkgraph.formats._columns import (
     as_array,
     check_own,
@@ -28,7 +28,6 @@ from nnkgraph.formats._columns import (
     some,
 )
 from nnkgraph.formats._graphs import (
-    MADE,
     TITLE,
     Facts,
     edge_arrays,

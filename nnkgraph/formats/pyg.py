@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Extras, Format
-from nnkgraph.formats._graphs import MADE, from_edges, provenance_text
+from nnkgraph.formats._base import MADE, Extras, Format
+from nnkgraph.formats._graphs import from_edges, provenance_text
 from nnkgraph.formats.npz import extra_members, finished
 from nnkgraph.runtime.archive import REAL, open_archive, write_archive
 

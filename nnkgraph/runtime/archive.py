@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.runtime.files import Source
+
+    FloatArray = NDArray[np.floating[Any]]
+    IndexArray = NDArray[np.integer[Any]]
 
 
 REAL = "biuf"

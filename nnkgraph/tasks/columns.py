@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.data.checks import row_blocks
-from nnkgraph.formats._columns import is_key_name, leave_out
+from nnkgraph.formats import is_key_name, leave_out
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from nnkgraph import formats
 from nnkgraph.errors import InputError, OutputError, ResourceError
-from nnkgraph.formats._into import find_place
+from nnkgraph.formats import find_place
 
 anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
@@ -383,7 +383,6 @@ def test_a_file_that_another_program_writes_to_is_left_alone(program, cells):
 
 def test_a_file_that_changes_meanwhile_is_left_alone(cells):
     from nnkgraph.build.graph import build_graph
-    from nnkgraph.kernels.gaussian import Gaussian
 
     features = formats.read_features(cells)
     place = find_place(str(cells), None, str(cells), no_clobber=False)
@@ -392,7 +391,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone(cells):
         file["new"] = 1
     changed = cells.read_bytes()
     with pytest.raises(OutputError, match="was changed"):
-        place.write(graph, features, Gaussian(), "none")
+        place.write(graph, np.zeros(graph.adjacency.nnz), "euclidean")
     assert cells.read_bytes() == changed
     assert [one.name for one in cells.parent.iterdir()] == [cells.name]
 

@@ -15,7 +15,7 @@ import pytest
 
 from nnkgraph import formats
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._dispatch import suffixes
+from nnkgraph.formats._choose import suffixes
 from nnkgraph.runtime import registry
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3) / 8 - 0.5

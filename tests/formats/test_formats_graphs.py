@@ -22,7 +22,7 @@ from nnkgraph import formats
 from nnkgraph.data import Graph
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, OutputError, ParameterError
-from nnkgraph.formats._dispatch import suffixes
+from nnkgraph.formats._choose import suffixes
 
 FORMATS = tuple(one[1:] for one in suffixes("write_graph"))
 WEIGHTS = [5e-324, 0.1, 1e308, 1 / 3, 2.0**-1022, 7.0]

@@ -16,7 +16,7 @@ import click
 
 from nnkgraph import formats
 from nnkgraph.build import report
-from nnkgraph.build.graph import build_graph, check_distances
+from nnkgraph.build.graph import build_graph, check_distances, edge_distances
 from nnkgraph.build.run import (
     DEFAULT_K,
     check_budget,
@@ -45,7 +45,7 @@ from nnkgraph.cli.files import (
 )
 from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
-from nnkgraph.formats._into import Place, find_place
+from nnkgraph.formats import Place, find_place
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import limited, memory_limit
 from nnkgraph.runtime.checkpoint import remove_checkpoint
@@ -149,7 +149,10 @@ class CellFile:
     def write(self, graph: Graph, features: Features, settings: dict[str, Any]) -> None:
         """Put the graph in, and say where."""
         kernel = create_kernel(settings["kernel"], settings["sigma"])
-        self.place.write(graph, features, kernel, settings["scale"])
+        self.place.write(
+            graph,
+            *edge_distances(features, graph.adjacency, kernel, settings["scale"]),
+        )
         *matrices, about = self.place.keys.paths
         talk.summary(f"{self.path}: holds {', '.join(matrices)} and {about} now")
 
