@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
@@ -23,7 +22,7 @@ from nnkgraph.formats._hdf5 import (
 )
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
 from nnkgraph.runtime.arrays import check_fits, new_array
-from nnkgraph.runtime.files import show
+from nnkgraph.runtime.files import seekable, show
 
 if TYPE_CHECKING:
     import h5py
@@ -99,15 +98,10 @@ class H5(Format):
         """Write ``neighbors``, ``distances`` and the attribute ``provenance``."""
         import h5py
 
-        # HDF5 goes back and forth in its file, which a pipe cannot.
-        seekable = stream.seekable() and stream.readable()
-        file: BinaryIO = stream if seekable else io.BytesIO()
-        with h5py.File(file, "w") as target:
+        with seekable(stream) as file, h5py.File(file, "w") as target:
             target["neighbors"] = candidates.index
             target["distances"] = candidates.distance.astype(np.float64, copy=False)
             target.attrs["provenance"] = provenance_text(provenance)
-        if isinstance(file, io.BytesIO):
-            stream.write(file.getbuffer())
 
 
 def _pick(file: h5py.File, source: Source) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from nnkgraph.formats._graphs import (
 )
 from nnkgraph.formats.edgelist import TITLES, named_graph
 from nnkgraph.runtime.arrays import check_fits
-from nnkgraph.runtime.files import expect, show
+from nnkgraph.runtime.files import expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -587,18 +586,18 @@ class Parquet(Format):
         )
         names = None if graph.ids is None else np.array(graph.ids, object)
         # A pipe does not say where it stands, which the footer has to tell.
-        file = stream if stream.seekable() else io.BytesIO()
-        with pa.parquet.ParquetWriter(
-            file, schema, compression="snappy", write_page_checksum=True
-        ) as writer:
+        with (
+            seekable(stream) as file,
+            pa.parquet.ParquetWriter(
+                file, schema, compression="snappy", write_page_checksum=True
+            ) as writer,
+        ):
             for rows, cols, weights in edge_arrays(graph, _GROUP):
                 ends = (rows, cols) if names is None else (names[rows], names[cols])
                 columns = [pa.array(one, kind) for one in ends]
                 writer.write_table(
                     pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
                 )
-        if file is not stream:
-            stream.write(file.getbuffer())  # type: ignore[attr-defined]
 
 
 plugin: type[Format] = Parquet

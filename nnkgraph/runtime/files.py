@@ -471,6 +471,17 @@ def write_text(stream: BinaryIO, *, packed: bool) -> Iterator[Callable[[str], ob
         yield lambda text: stream.write(text.encode("utf-8"))
 
 
+@contextlib.contextmanager
+def seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Give a file in which one can go back; what is no such gets all in the end."""
+    if stream.seekable() and stream.readable():
+        yield stream
+        return
+    file = io.BytesIO()
+    yield file
+    stream.write(file.getbuffer())
+
+
 def _undecodable(stream: BinaryIO) -> int:
     stream.seek(0)
     number = 0

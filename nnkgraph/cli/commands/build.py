@@ -45,7 +45,6 @@ from nnkgraph.cli.files import (
 )
 from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
-from nnkgraph.formats import Place, find_place
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import limited, memory_limit
 from nnkgraph.runtime.checkpoint import remove_checkpoint
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from nnkgraph.build.shards import Shard
     from nnkgraph.cli.files import Files
     from nnkgraph.data import Features, Graph
+    from nnkgraph.formats import Place
     from nnkgraph.methods import Method
 
 
@@ -129,7 +129,7 @@ class CellFile:
     @cached_property
     def place(self) -> Place:
         """The file as it was before anything was computed."""
-        return find_place(
+        return formats.find_place(
             self.path, self.key, self.features, no_clobber=self.no_clobber
         )
 
