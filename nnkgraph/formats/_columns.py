@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.data.labels import as_texts
+from nnkgraph.data.labels import as_texts, is_missing
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.formats._choose import reader
 from nnkgraph.runtime.files import show
@@ -30,13 +30,12 @@ NUMBER = re.compile(
     r"\s*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*",
     re.IGNORECASE,
 )
-MISSING = {"", "na", "n/a", "null", "none", "nil", "-", "?", "missing"}
 _LETTER = re.compile(r"[^\W\d]")
 
 
 def is_word(field: str) -> bool:
     """Return whether a field can only be text."""
-    known = NUMBER.fullmatch(field) or field.strip().lower() in MISSING
+    known = NUMBER.fullmatch(field) or is_missing(field)
     return not known and bool(_LETTER.search(field))
 
 
@@ -189,7 +188,7 @@ def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Feat
         )
     if found.dtype.kind in "US":
         texts = [one.strip() for one in as_texts(found)]
-        texts = ["nan" if one.lower() in MISSING else one for one in texts]
+        texts = ["nan" if is_missing(one) else one for one in texts]
         strange = next((one for one in texts if not NUMBER.fullmatch(one)), None)
         if strange is not None:
             raise InputError(

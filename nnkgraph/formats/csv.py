@@ -14,10 +14,10 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.data.checks import row_blocks
+from nnkgraph.data.labels import is_missing
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.formats._base import Format
 from nnkgraph.formats._columns import (
-    MISSING,
     NUMBER,
     OWN,
     USUAL,
@@ -183,8 +183,7 @@ def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
     """Yield rows of numbers with ``nan`` for each field that is empty or says so."""
     for line in lines:
         yield (delimiter or " ").join(
-            "nan" if one.strip().lower() in MISSING else one
-            for one in split_fields(line, delimiter)
+            "nan" if is_missing(one) else one for one in split_fields(line, delimiter)
         )
 
 
@@ -297,7 +296,7 @@ def _field(
     field: str, column: int, line: str, number: int, layout: Layout
 ) -> tuple[str, str]:
     """Say what is wrong with one field, and what helps where that is plain."""
-    if field.strip().lower() in MISSING:
+    if is_missing(field):
         what = f"is missing ('{show(field)}')" if field.strip() else "is an empty field"
         word = as_word(layout.names, column)
         return what, f": remove or fill it, or leave the column out with --drop {word}"
