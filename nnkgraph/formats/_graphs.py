@@ -14,7 +14,7 @@ import numpy as np
 from nnkgraph.data import Graph
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.archive import index_dtype
-from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.arrays import check_fits, row_slices
 from nnkgraph.runtime.files import sniff
 
 if TYPE_CHECKING:
@@ -203,7 +203,9 @@ def _unpacked(source: Source) -> bytes:
         return b""
 
 
-_BLOCK = 1 << 16
+TEXT_BYTES = 512
+"""What a node or an edge takes while it becomes text."""
+
 _LONELY, _LONELY_SHARE = 4_000_000, 100
 """So many nodes need no edges; beyond that, so many to an edge are believed."""
 
@@ -276,13 +278,16 @@ def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
     return not symmetric if told is None else told
 
 
-def edge_arrays(graph: Graph, block: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield sources, targets and weights; an undirected edge from its lower node."""
+def edge_arrays(graph: Graph, size: int = 32) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield sources, targets and weights; an undirected edge from its lower node.
+
+    There are as many at a time as fit where each takes `size` bytes.
+    """
     a = graph.adjacency
-    for start in range(0, a.nnz, block):
-        stop = min(start + block, a.nnz)
-        rows = np.searchsorted(a.indptr, np.arange(start, stop), side="right") - 1
-        cols, weights = a.indices[start:stop], a.data[start:stop]
+    for some in row_slices(a.nnz, size, fixed=True):
+        every = np.arange(some.start, some.stop)
+        rows = np.searchsorted(a.indptr, every, side="right") - 1
+        cols, weights = a.indices[some], a.data[some]
         if not graph.directed:
             keep = rows < cols
             rows, cols, weights = rows[keep], cols[keep], weights[keep]
@@ -292,7 +297,7 @@ def edge_arrays(graph: Graph, block: int) -> Iterator[tuple[Any, Any, Any]]:
 
 def edge_blocks(graph: Graph) -> Iterator[Edges]:
     """Yield the same as lists."""
-    for rows, cols, weights in edge_arrays(graph, _BLOCK):
+    for rows, cols, weights in edge_arrays(graph, TEXT_BYTES):
         yield rows.tolist(), cols.tolist(), weights.tolist()
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, TextIO
 import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.data.checks import row_blocks
 from nnkgraph.data.labels import is_missing
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.formats._base import Format
@@ -36,7 +35,7 @@ from nnkgraph.formats._columns import (
     say_unused,
     some,
 )
-from nnkgraph.runtime.arrays import stacked
+from nnkgraph.runtime.arrays import row_slices, stacked
 from nnkgraph.runtime.files import open_text, show
 
 if TYPE_CHECKING:
@@ -528,14 +527,13 @@ def _blocks(
 
 
 def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> None:
-    count, start, row, column = 0, 0, 0, 0
-    for block in row_blocks(values):
-        bad = ~np.isfinite(block)
+    count, row, column = 0, 0, 0
+    for rows in row_slices(len(values), 8 * values.shape[1]):
+        bad = ~np.isfinite(values[rows])
         if not count and bad.any():
             row, column = divmod(int(bad.argmax()), values.shape[1])
-            row += start
+            row += rows.start
         count += int(np.count_nonzero(bad))
-        start += len(block)
     if not count:
         return
     what = "NaN" if np.isnan(values[row, column]) else "infinity or beyond float64"

@@ -21,7 +21,7 @@ from nnkgraph.formats._hdf5 import (
     read_texts,
 )
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
-from nnkgraph.runtime.arrays import check_fits, new_array
+from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
 from nnkgraph.runtime.files import seekable, show
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray, IndexArray
     from nnkgraph.formats._base import TextOptions
     from nnkgraph.runtime.files import Source
-
-_BLOCK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +127,9 @@ def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
         return np.zeros(shape, dtype)
     values = new_array(shape, dtype)
     chunk = dataset.chunks[0] if dataset.chunks else 1
-    rows = max(1, _BLOCK_BYTES // max(1, dataset.nbytes // shape[0]) // chunk) * chunk
-    for start in range(0, shape[0], rows):
-        part = np.s_[start : min(start + rows, shape[0])]
-        dataset.read_direct(values, part, part)
+    for some in row_slices(-(-shape[0] // chunk), values[:chunk].nbytes):
+        rows = np.s_[chunk * some.start : min(chunk * some.stop, shape[0])]
+        dataset.read_direct(values, rows, rows)
     return values
 
 

@@ -28,7 +28,7 @@ from nnkgraph.formats._hdf5 import (
 )
 from nnkgraph.formats.h5 import H5, read_array
 from nnkgraph.runtime.archive import check_real
-from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.arrays import check_fits, row_slices
 from nnkgraph.runtime.files import show
 from nnkgraph.runtime.limits import available_memory, in_words
 
@@ -184,7 +184,6 @@ def read_category(
     return [names[at] if at >= 0 else "" for at in numbers.tolist()]
 
 
-_BLOCK_BYTES = 1 << 24
 _SHARE = 4
 """A matrix may take one part in so many of the memory; a larger one goes to a file."""
 
@@ -253,17 +252,15 @@ def _blocks(
         whole = (data[()].astype(dtype), _checked(indices[()], shape[0], name), starts)
         turned: Any = csc_array(whole, shape)
         rows = turned.tocsr()
-    most = max(1, _BLOCK_BYTES // max(1, shape[1] * dtype.itemsize))
-    for start in range(0, shape[0], most):
-        stop = min(start + most, shape[0])
+    for some in row_slices(shape[0], shape[1] * dtype.itemsize):
         if rows is not None:
-            yield rows[start:stop].toarray()
+            yield rows[some].toarray()
             continue
-        here = slice(int(starts[start]), int(starts[stop]))
+        here = slice(int(starts[some.start]), int(starts[some.stop]))
         columns = _checked(indices[here], shape[1], name)
-        inside = starts[start : stop + 1] - here.start
+        inside = starts[some.start : some.stop + 1] - here.start
         block = (data[here].astype(dtype), columns, inside)
-        yield csr_array(block, shape=(stop - start, shape[1])).toarray()
+        yield csr_array(block, shape=(some.stop - some.start, shape[1])).toarray()
 
 
 def _starts(parts: list[h5py.Dataset], count: int, name: str) -> NDArray[np.int64]:

@@ -528,10 +528,6 @@ def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
     )
 
 
-_GROUP = 1 << 20
-"""Edges that are written at once."""
-
-
 @dataclass(frozen=True, slots=True)
 class Parquet(Format):
     """Parquet for pandas, polars, R and others (features, graphs as edge lists)."""
@@ -592,7 +588,7 @@ class Parquet(Format):
                 file, schema, compression="snappy", write_page_checksum=True
             ) as writer,
         ):
-            for rows, cols, weights in edge_arrays(graph, _GROUP):
+            for rows, cols, weights in edge_arrays(graph):
                 ends = (rows, cols) if names is None else (names[rows], names[cols])
                 columns = [pa.array(one, kind) for one in ends]
                 writer.write_table(

@@ -79,7 +79,7 @@ def test_features_are_the_counts_where_there_are_no_components(tmp_path):
 @pytest.mark.parametrize("kind", [csr_matrix, csc_matrix])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
 def test_sparse_matrices_equal_dense_ones(tmp_path, monkeypatch, kind, dtype):
-    monkeypatch.setattr("nnkgraph.formats.h5ad._BLOCK_BYTES", 300)
+    monkeypatch.setattr("nnkgraph.runtime.arrays._MOST_BLOCK", 300)
     x = (X * 9).astype(dtype)
     path = make(tmp_path / "x.h5ad", kind(x))
     found = formats.read_features(f"{path}::X")

@@ -266,7 +266,7 @@ def test_a20_delimiters_are_told_or_found(tmp_path, name, text, delimiter):
     ],
 )
 def test_a31_chunked_datasets_equal_contiguous_ones(tmp_path, monkeypatch, options):
-    monkeypatch.setattr("nnkgraph.formats.h5._BLOCK_BYTES", 1000)
+    monkeypatch.setattr("nnkgraph.runtime.arrays._MOST_BLOCK", 1000)
     x = np.random.default_rng(0).normal(size=(101, 7))
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["plain"] = x
