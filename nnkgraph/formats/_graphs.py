@@ -278,7 +278,7 @@ def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
     return not symmetric if told is None else told
 
 
-def edge_arrays(graph: Graph, size: int = 32) -> Iterator[tuple[Any, Any, Any]]:
+def edge_arrays(graph: Graph, size: int) -> Iterator[tuple[Any, Any, Any]]:
     """Yield sources, targets and weights; an undirected edge from its lower node.
 
     There are as many at a time as fit where each takes `size` bytes.

@@ -528,6 +528,10 @@ def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
     )
 
 
+_EDGE_BYTES = 32
+"""What an edge takes while it is written: a million of them make a row group."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parquet(Format):
     """Parquet for pandas, polars, R and others (features, graphs as edge lists)."""
@@ -588,7 +592,7 @@ class Parquet(Format):
                 file, schema, compression="snappy", write_page_checksum=True
             ) as writer,
         ):
-            for rows, cols, weights in edge_arrays(graph):
+            for rows, cols, weights in edge_arrays(graph, _EDGE_BYTES):
                 ends = (rows, cols) if names is None else (names[rows], names[cols])
                 columns = [pa.array(one, kind) for one in ends]
                 writer.write_table(

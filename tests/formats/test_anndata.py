@@ -136,6 +136,15 @@ def test_damaged_sparse_matrices_are_refused(tmp_path, part, values):
         formats.read_features(f"{path}::X")
 
 
+@pytest.mark.parametrize("kind", [csr_matrix, csc_matrix])
+def test_a_sparse_matrix_that_begins_behind_its_first_value_is_refused(tmp_path, kind):
+    path = make(tmp_path / "x.h5ad", kind(X))
+    with h5py.File(path, "r+") as file:
+        file["X/indptr"][0] = 1  # all else fits: none decreases, the last is right
+    with pytest.raises(InputError, match="'indptr' of the sparse matrix is damaged"):
+        formats.read_features(f"{path}::X")
+
+
 def test_links_out_of_the_file_are_not_followed(cells, tmp_path):
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = X
