@@ -29,6 +29,8 @@ from nnkgraph.runtime.files import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from numpy.typing import NDArray
+
     from nnkgraph.data import (
         Answers,
         Candidates,
@@ -186,17 +188,9 @@ def read_labels(
     `read_features` for `known`.
     """
     from nnkgraph.data.labels import Labels
-    from nnkgraph.formats._columns import read_column
 
-    options = TextOptions(
-        header,
-        id_column,
-        delimiter,
-        absent=absent,
-        known=frozenset(known or ()),
-        note=note,
-    )
-    values, ids, name = read_column(os.fspath(spec), format, options)
+    told = header, id_column, delimiter
+    values, ids, name = _read_column(spec, format, told, absent, known, note)
     labels = Labels.of(values, ids=ids, name=name, missing=missing, minus_one=minus_one)
     if labels.minus_one:
         note(f"{name}: -1 is taken for no label")
@@ -218,17 +212,27 @@ def read_values(
 
     Items are as for `read_labels`. NaN and empty fields stand for no value.
     """
-    from nnkgraph.formats._columns import as_values, read_column
+    from nnkgraph.formats._columns import as_values
 
-    options = TextOptions(
-        header,
-        id_column,
-        delimiter,
-        absent=absent,
-        known=frozenset(known or ()),
-        note=note,
-    )
-    return as_values(*read_column(os.fspath(spec), format, options))
+    told = header, id_column, delimiter
+    return as_values(*_read_column(spec, format, told, absent, known, note))
+
+
+def _read_column(
+    spec: AnyPath,
+    wanted: str | None,
+    told: tuple[bool | None, str | None, str | None],
+    absent: Callable[[], None] | None,
+    known: Sequence[str] | None,
+    note: Note,
+) -> tuple[NDArray[Any], Sequence[str] | None, str]:
+    """Return one value per row, the ids of the rows or None, and the file's name."""
+    plugin, source = reader("read_column", os.fspath(spec), wanted)
+    if plugin.binary:  # what is said about text is meant for other files of a command
+        told = (None, told[1] if plugin.has_columns else None, None)
+    ids = frozenset(known or ())
+    options = TextOptions(*told, absent=absent, for_nodes=True, known=ids, note=note)
+    return *plugin.read_column(source, options), source.name
 
 
 def read_graph(

@@ -31,6 +31,9 @@ Sparse = Literal["", "rows", "similarities"]
 
 MADE = "'nnkgraph build' makes a graph of features"
 
+EXTRAS = ("ids", "errors", "candidates", "bridges")
+"""The fields of `Extras`."""
+
 
 def ignore(remark: str, /) -> None:
     """Drop a remark that nobody wants to read."""
@@ -101,6 +104,13 @@ class Extras:
 def unfit(one: str, target: Target, why: str) -> OutputError:
     """Return the error for an id that a format cannot carry."""
     return OutputError(f"{target.name}: the id '{show(one)}' {why}")
+
+
+def check_unicode(ids: Sequence[str], target: Target) -> None:
+    """Refuse ids that cannot be written as UTF-8."""
+    for one in ids:
+        if not one.isascii() and any("\ud800" <= c <= "\udfff" for c in one):
+            raise unfit(one, target, "is no valid text; write .npz instead")
 
 
 class Format:

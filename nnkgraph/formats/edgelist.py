@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, TextIO
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import MADE, Format, unfit
+from nnkgraph.formats._base import EXTRAS, MADE, Format, unfit
 from nnkgraph.formats._graphs import (
     Facts,
     checked,
@@ -226,12 +226,7 @@ class EdgeList(Format):
     suffixes: ClassVar[tuple[str, ...]] = tuple(
         stem + packed for stem in _SEPARATORS for packed in ("", ".gz")
     )
-    sidecar: ClassVar[tuple[str, ...]] = (
-        "ids",
-        "errors",
-        "candidates",
-        "bridges",
-    )
+    sidecar: ClassVar[tuple[str, ...]] = EXTRAS
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that would be split, cut or mistaken by a reader."""

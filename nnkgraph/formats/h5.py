@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.errors import InputError
 from nnkgraph.formats._base import Format
-from nnkgraph.formats._columns import as_array, pick_column
+from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import provenance_text
 from nnkgraph.formats._hdf5 import (
     check_dataset,
@@ -65,9 +64,7 @@ class H5(Format):
                     and dataset.ndim == 1
                     and one.rpartition("/")[2] != "ids"
                 ]
-                path = pick_column(lists, source.name, "dataset")
-                if len(lists) > 1:
-                    options.note(f"{source.name}: labels are in {show(path)!r}")
+                path = pick_column(lists, source.name, "dataset", note=options.note)
             dataset = find(file, path, source.name)
             if h5py.check_string_dtype(dataset.dtype) is None:
                 values = read_array(dataset, source.name)
@@ -104,17 +101,12 @@ class H5(Format):
 
 def _pick(file: h5py.File, source: Source) -> str:
     """Return the path of the only matrix."""
-    found = datasets(file)
     matrices = [
         path
-        for path, one in found.items()
+        for path, one in datasets(file).items()
         if one.shape is not None and one.ndim == 2 and one.dtype.kind in REAL
     ]
-    if len(matrices) == 1:
-        return matrices[0]
-    what = "are several matrices" if matrices else "is no matrix"
-    hint = f"; name one as FILE::{show(matrices[0])}" if matrices else ""
-    raise InputError(f"{source.name}: there {what} inside{hint}: {contents(file)}")
+    return pick_matrix(matrices, source.name, contents(file))
 
 
 def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
+import contextlib
 import shutil
 import tempfile
 import weakref
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +26,7 @@ from nnkgraph.formats._hdf5 import (
 )
 from nnkgraph.formats.h5 import H5, read_array
 from nnkgraph.runtime.archive import check_real
-from nnkgraph.runtime.arrays import check_fits, row_slices
+from nnkgraph.runtime.arrays import check_fits, longer_file, row_slices, scratch_folder
 from nnkgraph.runtime.files import show
 from nnkgraph.runtime.limits import available_memory, in_words
 
@@ -287,32 +285,15 @@ def _mapped(
     blocks: Iterator[NDArray[Any]], shape: tuple[int, int], dtype: Any, source: Source
 ) -> NDArray[Any]:
     """Write blocks to a file that is gone when nobody uses the matrix any more."""
-    size = shape[0] * shape[1] * dtype.itemsize
-    _check_room(size, source)
-    # Named so that a later run finds what a killed one has left.
-    name = f"nnkgraph-{platform.node()}-{os.getpid()}-"
-    folder = tempfile.mkdtemp(prefix=name)
-    path = Path(folder, "dense.bin")
-    try:
-        with path.open("xb") as file:
-            for block in blocks:
-                _append(file, block)
+    _check_room(shape[0] * shape[1] * dtype.itemsize, source)
+    with contextlib.ExitStack() as stack:
+        path = f"{stack.enter_context(scratch_folder())}/dense.bin"
+        for block in blocks:
+            with longer_file(path, block.nbytes) as file:
+                block.tofile(file)
         mapped: NDArray[Any] = np.memmap(path, dtype, mode="r", shape=shape)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(mapped.base, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(mapped.base, stack.pop_all().close)
     return mapped
-
-
-def _append(file: BinaryIO, block: NDArray[Any]) -> None:
-    try:
-        file.write(np.ascontiguousarray(block).data)
-    except OSError as error:
-        raise ResourceError(
-            f"{file.name}: the dense matrix cannot be written "
-            f"({error.strerror or error}); set TMPDIR to a directory with room"
-        ) from error
 
 
 def _check_room(size: int, source: Source) -> None:

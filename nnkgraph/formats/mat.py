@@ -12,8 +12,8 @@ import numpy as np
 
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.errors import InputError, OutputError
-from nnkgraph.formats._base import Format, unfit
-from nnkgraph.formats._columns import as_array, pick_column
+from nnkgraph.formats._base import Format, check_unicode
+from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import (
     check_nodes,
     checked,
@@ -25,7 +25,7 @@ from nnkgraph.formats._graphs import (
 )
 from nnkgraph.formats._hdf5 import open_h5
 from nnkgraph.formats._mat import Mat73File, MatFile
-from nnkgraph.formats._sparsefile import (
+from nnkgraph.formats.npz import (
     check_sparse_shape,
     refuse_similarities,
     sparse_features,
@@ -93,7 +93,7 @@ def require(mat: Mat, name: str, *kinds: str) -> None:
         )
 
 
-def pick_matrix(mat: Mat) -> str:
+def pick_features(mat: Mat) -> str:
     """Return the only matrix of more than one column and row."""
     found = [
         one
@@ -103,11 +103,7 @@ def pick_matrix(mat: Mat) -> str:
         and len(mat.shape(one)) == 2
         and min(mat.shape(one)) > 1
     ]
-    if len(found) == 1:
-        return found[0]
-    what = "are several matrices" if found else "is no matrix"
-    hint = f"; name one as FILE::{show(found[0])}" if found else ""
-    raise InputError(f"{mat.name}: there {what} inside{hint}: {_contents(mat)}")
+    return pick_matrix(found, mat.name, _contents(mat))
 
 
 def pick_graph(mat: Mat) -> str:
@@ -211,7 +207,7 @@ class MatLab(Format):
         with open_mat(source) as mat:
             if source.item is None and set(mat.variables) >= _OURS:
                 raise not_features(source.name)
-            name = source.item or pick_matrix(mat)
+            name = source.item or pick_features(mat)
             require(mat, name, "number", "sparse")
             if mat.kind(name) == "sparse":
                 rows = sparse_rows(mat, name)
@@ -231,9 +227,7 @@ class MatLab(Format):
             if name is None:
                 lists = [one for one in mat.variables if is_list(mat, one)]
                 lists = [one for one in lists if one != "ids"]
-                name = pick_column(lists, source.name, "variable")
-                if len(lists) > 1:
-                    options.note(f"{source.name}: labels are in {show(name)!r}")
+                name = pick_column(lists, source.name, "variable", note=options.note)
             require(mat, name, "number", "text")
             if mat.kind(name) == "text":
                 values: Any = as_array(mat.texts(name), source.name)
@@ -277,9 +271,7 @@ class MatLab(Format):
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that are no text."""
         super(MatLab, self).check_ids(ids, target)
-        for one in ids:
-            if not one.isascii() and any("\ud800" <= c <= "\udfff" for c in one):
-                raise unfit(one, target, "is no valid text; write .npz instead")
+        check_unicode(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write W, and what is known about it, in variables of their own."""

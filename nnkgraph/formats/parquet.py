@@ -12,7 +12,7 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError, ResourceError
-from nnkgraph.formats._base import MADE, Format, unfit
+from nnkgraph.formats._base import EXTRAS, MADE, Format, check_unicode
 from nnkgraph.formats._columns import (
     as_array,
     check_own,
@@ -391,9 +391,8 @@ def read_values(
             table.name,
             "column",
             lambda: likely_labels(rest, lambda one: table.texts(one, missing="")),
+            options.note,
         )
-        if len(usable) > 1:
-            options.note(f"{table.name}: labels are in {show(item)!r}")
     column = _named(table, item)
     names = _ids(table, roles)
     if names is None:
@@ -540,12 +539,7 @@ class Parquet(Format):
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
     has_columns: ClassVar[bool] = True
-    sidecar: ClassVar[tuple[str, ...]] = (
-        "ids",
-        "errors",
-        "candidates",
-        "bridges",
-    )
+    sidecar: ClassVar[tuple[str, ...]] = EXTRAS
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read all columns of numbers, or the column of lists that the item names."""
@@ -571,9 +565,7 @@ class Parquet(Format):
         """Refuse ids that are no text, or that the file beside cannot carry."""
         arrow()
         super(Parquet, self).check_ids(ids, target)
-        for one in ids:
-            if not one.isascii() and any("\ud800" <= c <= "\udfff" for c in one):
-                raise unfit(one, target, "is no valid text; write .npz instead")
+        check_unicode(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write the columns source, target and weight, each undirected edge once."""
