@@ -1,4 +1,4 @@
-"""Which columns of a table name its rows, and which are left out."""
+"""Columns of tables: which name the rows, which are left out, which is the labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges to an adjacency matrix that was checked, and back to edges."""
+"""Graphs in files: edges, the checked adjacency matrix, and what is said about it."""
 
 from __future__ import annotations
 

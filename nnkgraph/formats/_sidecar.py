@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import InputError
 from nnkgraph.formats._base import Extras
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 SUFFIX = ".nnk.npz"
 
-_CHUNK = 1 << 20
-
 
 def write_sidecar(
     outputs: Outputs,
     path: str,
-    stream: BinaryIO,
+    stream: Any,
     graph: Graph,
     fields: tuple[str, ...],
 ) -> None:
@@ -40,7 +38,7 @@ def write_sidecar(
         outputs.remove(target)
         return
     stream.seek(0)
-    members = {"sha256": np.array(_digest(stream)), **members}
+    members = {"sha256": np.array(file_digest(stream, "sha256").hexdigest()), **members}
     write_archive(outputs.open(target), members)
 
 
@@ -73,7 +71,7 @@ def _read_one(path: str, source: Source, note: Note) -> Extras | None:
         with open_archive(open_source(path)) as archive:
             wanted = archive.text("sha256") if "sha256" in archive else ""
             with Path(source.path or "").open("rb") as stream:
-                digest = _digest(stream)
+                digest = file_digest(stream, "sha256").hexdigest()
             if wanted == digest:
                 return read_extras(archive)
     except InputError as error:
@@ -81,10 +79,3 @@ def _read_one(path: str, source: Source, note: Note) -> Extras | None:
         return None
     note(f"{show(path)}: does not belong to {source.name}; ignored")
     return None
-
-
-def _digest(stream: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while chunk := stream.read(_CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()

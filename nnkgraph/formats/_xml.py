@@ -1,4 +1,4 @@
-"""Nodes as XML: what the writers of GraphML and GEXF share."""
+"""Graphs as XML: what the readers and the writers of GraphML and GEXF share."""
 
 from __future__ import annotations
 

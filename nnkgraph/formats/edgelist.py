@@ -24,20 +24,16 @@ from nnkgraph.formats._graphs import (
 from nnkgraph.runtime.files import open_text, show, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Extras, Note
+    from nnkgraph.data import Answers, Graph
+    from nnkgraph.formats._base import Extras, Note, Target
+    from nnkgraph.runtime.files import Source
 
     IntArray = NDArray[np.int64]
     Row = tuple[int, list[str]]
-    from collections.abc import Sequence
-
-    from nnkgraph.data import Answers
-    from nnkgraph.formats._base import Target
-    from nnkgraph.runtime.files import Source
 
 
 TITLES = {("source", "target"), ("from", "to"), ("src", "dst")}

@@ -10,7 +10,7 @@ import numpy as np
 from nnkgraph.data import Features, Graph, SparseGram, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import MADE, Extras, Format
+from nnkgraph.formats._base import EXTRAS, MADE, Extras, Format
 from nnkgraph.formats._columns import pick_column, pick_matrix
 from nnkgraph.formats._graphs import (
     check_nodes,
@@ -108,11 +108,7 @@ class Npz(Format):
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
         del target
         members = _sparse_members(graph.adjacency)
-        extras = Extras(graph.ids, graph.errors, graph.candidates, graph.bridges)
-        members |= extra_members(extras)
-        members["directed"] = np.array(graph.directed)
-        members["provenance"] = np.array(provenance_text(graph.provenance))
-        write_archive(stream, members)
+        write_archive(stream, members | graph_members(graph))
 
     def write_answers(
         self, stream: BinaryIO, answers: Answers, target: Target, /
@@ -176,6 +172,14 @@ def _sparse_members(a: csr_array) -> dict[str, Any]:
         "indptr": a.indptr.astype(dtype, copy=False),
         "_is_array": np.array(True),
     }
+
+
+def graph_members(graph: Graph) -> dict[str, Any]:
+    """Return all but the edges of a graph as arrays to be written."""
+    members = extra_members(Extras(*(getattr(graph, one) for one in EXTRAS)))
+    members["directed"] = np.array(graph.directed)
+    members["provenance"] = np.array(provenance_text(graph.provenance))
+    return members
 
 
 def extra_members(extras: Extras) -> dict[str, Any]:
@@ -271,7 +275,7 @@ def gram_from_sparse(archive: Archive) -> SparseGram:
     rows, cols, data = _entries(archive, n, n)
     wrong = (rows < 0) | (rows >= n) | (cols < 0) | (cols >= n) | ~np.isfinite(data)
     if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
+        at = int(wrong.argmax())
         raise InputError(
             f"{archive.name}: entry {at} (row {rows[at]}, column {cols[at]}, value "
             f"{data[at]:g}) is no finite similarity of {n} rows"

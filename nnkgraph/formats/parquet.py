@@ -39,7 +39,6 @@ from nnkgraph.runtime.files import expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import BinaryIO
 
     from numpy.typing import NDArray
 

@@ -1,4 +1,4 @@
-"""How much memory an input may take."""
+"""Large arrays: in memory or in temporary files, within a limit, block by block."""
 
 from __future__ import annotations
 

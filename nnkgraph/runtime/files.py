@@ -1,4 +1,7 @@
-"""Opening text, compressed or not, so that damage is told with its place."""
+"""Files: inputs that are known by their first bytes, outputs that are whole or absent.
+
+Text is read and written here, too, compressed or not; damage is told with its place.
+"""
 
 from __future__ import annotations
 
