@@ -148,34 +148,18 @@ def data_lines(
                 f"{name}: line {blank} is blank, but rows follow; remove blank lines"
             )
         check_line(line, number, name)
-        if layout.roles.dropped:
-            fields = _fields(line, number, layout, name)
-            if column is not None:
-                ids.append(fields[column])
-            yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
-            continue
-        if column is None:
+        if not layout.roles.others:
             yield line
             continue
-        parts = _parts(line.rstrip("\r\n"), delimiter, column)
-        if len(parts) <= column:
+        fields = split_fields(line, delimiter)
+        if len(fields) != layout.count:
             raise InputError(
-                f"{name}: line {number} has {len(parts)} field(s); the ids should be "
-                f"in column {column + 1}"
+                f"{name}: line {number} has {len(fields)} field(s) where "
+                f"{layout.count} are expected" + _other_delimiter(line, delimiter)
             )
-        ids.append(parts.pop(column))
-        yield (delimiter or " ").join(parts)
-
-
-def _fields(line: str, number: int, layout: Layout, name: str) -> list[str]:
-    """Return the fields of a line, which are as many as the first line has."""
-    fields = split_fields(line, layout.delimiter)
-    if len(fields) != layout.count:
-        raise InputError(
-            f"{name}: line {number} has {len(fields)} field(s) where {layout.count} "
-            "are expected"
-        )
-    return fields
+        if column is not None:
+            ids.append(fields[column])
+        yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
 
 
 def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
@@ -206,17 +190,6 @@ def split_fields(line: str, delimiter: str | None) -> list[str]:
     # A field may be as long as its line, whatever Python's limit was meant for.
     csv.field_size_limit(max(csv.field_size_limit(), len(line)))
     return next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _parts(line: str, delimiter: str | None, column: int) -> list[str]:
-    """Split off the fields up to a column; the rest of the line is the last part."""
-    if '"' not in line:
-        return line.split(delimiter, column + 1)
-    fields = split_fields(line, delimiter)
-    return [
-        one if at == column else _quoted(one, delimiter)
-        for at, one in enumerate(fields)
-    ]
 
 
 def _quoted(field: str, delimiter: str | None) -> str:
