@@ -19,7 +19,7 @@ from nnkgraph.build.shards import merge_candidates, read_parts, read_solved
 from nnkgraph.data import Candidates, Features
 from nnkgraph.data.edges import component_labels
 from nnkgraph.errors import NnkGraphError
-from nnkgraph.formats._into import find_place
+from nnkgraph.formats import find_place
 from nnkgraph.kernels.gaussian import Gaussian
 from nnkgraph.methods import nnk
 from nnkgraph.runtime.checkpoint import Checkpoint, open_checkpoint

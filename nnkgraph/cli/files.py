@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import Features, Graph
     from nnkgraph.data.labels import Labels
-    from nnkgraph.formats._base import Sparse
+    from nnkgraph.formats import Sparse
 
 
 _FIXED = 0x10  # MAP_FIXED, which Python does not name

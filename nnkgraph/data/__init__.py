@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data.checks import (
-    as_float,
-    check_finite,
-    check_ids,
-    check_shape,
-    row_blocks,
-)
+from nnkgraph.data.checks import as_float, check_finite, check_ids, check_shape
 from nnkgraph.data.objects import Convertible, frame_values
 from nnkgraph.data.sparse import SparseGram, SparseRows
+from nnkgraph.runtime.arrays import row_slices
 
 __all__ = [
     "Answers",
@@ -139,8 +134,8 @@ class Features:
             digest.update(np.ascontiguousarray(self.x.indices, dtype="<i8").data)
             digest.update(np.ascontiguousarray(self.x.data, dtype="<f8").data)
             return digest.hexdigest()
-        for block in row_blocks(self.x):
-            digest.update(np.ascontiguousarray(block, dtype="<f8").data)
+        for rows in row_slices(len(self.x), 8 * self.x.shape[1]):
+            digest.update(np.ascontiguousarray(self.x[rows], dtype="<f8").data)
         return digest.hexdigest()
 
 

@@ -8,27 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.runtime.arrays import converted
+from nnkgraph.runtime.arrays import converted, row_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     FloatArray = NDArray[np.floating[Any]]
 
-_BLOCK_VALUES = 1 << 22
-"""Values looked at in one go when a whole matrix is walked over."""
-
 _LARGEST, _SMALLEST = 1e150, 1e-150
 """Beyond these the square of a value leaves the range of float64."""
-
-
-def row_blocks(x: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield blocks of rows of a bearable size."""
-    rows = max(1, _BLOCK_VALUES // max(1, x.shape[1]))
-    for start in range(0, len(x), rows):
-        yield x[start : start + rows]
 
 
 def check_shape(array: NDArray[Any], name: str) -> None:
@@ -70,12 +60,15 @@ def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:
 
     With `gaps`, NaN stands for a value that is not there, and passes.
     """
-    count, first, row, largest = 0, (0, 0), 0, 0.0
-    for block in row_blocks(x):
+    count, first, largest = 0, (0, 0), 0.0
+    for rows in row_slices(len(x), 8 * x.shape[1]):
+        block = x[rows]
         bad = np.isinf(block) if gaps else ~np.isfinite(block)
         if bad.any():
             where = np.argwhere(bad)
-            first = first if count else (row + int(where[0, 0]), int(where[0, 1]))
+            first = (
+                first if count else (rows.start + int(where[0, 0]), int(where[0, 1]))
+            )
             count += len(where)
         elif block.size:
             # fmax and fmin pass over NaN, and start from what changes nothing.
@@ -84,7 +77,6 @@ def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:
                 float(np.fmax.reduce(block, axis=None, initial=0.0)),
                 -float(np.fmin.reduce(block, axis=None, initial=0.0)),
             )
-        row += len(block)
     if count:
         value = x[first]
         what = "NaN" if np.isnan(value) else "infinity (or a value beyond the dtype)"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-_NOTHING = {"", "na", "n/a", "nan", "null", "none", "?"}
-"""Texts that stand for no label, in small letters."""
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "-", "?", "missing"}
+"""Texts that stand for no value, in small letters."""
 
 _SHOWN = 5
 _FLOAT = re.compile(r"(-?[0-9]{1,300})(\.0*)?")
@@ -78,7 +78,7 @@ class Labels:
         empty = set() if missing is None else {_plain(missing.strip(), kinds)}
         taken = minus_one and _means_nothing(kinds - empty)
         empty |= {"-1"} if taken else set()
-        named = {one for one in kinds - empty if one.lower() not in _NOTHING}
+        named = set(filter(_is_class, kinds - empty))
         _refuse_decimals(named, texts, name)
         classes = sorted(named, key=_order(named))
         number = {one: at for at, one in enumerate(classes)}
@@ -138,6 +138,15 @@ class Labels:
         return table[self.codes]
 
 
+def is_missing(text: str) -> bool:
+    """Return whether a field of a table stands for a value that is not there."""
+    return text.strip().lower() in _MISSING
+
+
+def _is_class(text: str) -> bool:
+    return text == "-" or not is_missing(text)  # + and - are usual names of classes
+
+
 def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
     """Return the labels as text, and which texts there are."""
     kind = array.dtype.kind
@@ -153,7 +162,7 @@ def _as_text(array: NDArray[Any], name: str) -> tuple[list[str], set[str]]:
         texts = [str(int(one)) for one in array.tolist()]
     elif kind in "SUT":
         texts = [one.strip() for one in as_texts(array)]
-        named = {one for one in texts if one.lower() not in _NOTHING}
+        named = set(filter(_is_class, texts))
         if all(_FLOAT.fullmatch(one) for one in named):
             texts = [_FLOAT.sub(r"\1", one) for one in texts]
     else:
@@ -200,7 +209,7 @@ def _is_whole(text: str) -> bool:
 
 def _means_nothing(kinds: set[str]) -> bool:
     """Return whether -1 is no class but the absence of one, as in scikit-learn."""
-    others = {one for one in kinds if one.lower() not in _NOTHING} - {"-1"}
+    others = set(filter(_is_class, kinds)) - {"-1"}
     whole = all(one.isdecimal() for one in others)
     return "-1" in kinds and whole and len(others) != 1
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.data import SparseRows
-from nnkgraph.data.checks import row_blocks
 from nnkgraph.data.pairs import cross_values
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.arrays import new_array, row_slices
@@ -39,8 +38,8 @@ class Scaling:
         if how == "standard":
             low = x.mean(axis=0, dtype=np.float64)
             total = np.zeros(x.shape[1])
-            for rows in row_blocks(x):
-                away = np.subtract(rows, low, dtype=np.float64)
+            for rows in row_slices(len(x), 8 * x.shape[1], fixed=True):
+                away = np.subtract(x[rows], low, dtype=np.float64)
                 total += np.square(away, out=away).sum(axis=0)
             width = np.sqrt(total / len(x))
         else:

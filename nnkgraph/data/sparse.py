@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nnkgraph.data.checks import check_finite, row_blocks
+from nnkgraph.data.checks import check_finite
 from nnkgraph.errors import InputError
+from nnkgraph.runtime.arrays import row_slices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -186,10 +187,8 @@ class SparseRows:
         """
         digest = hashlib.sha256()
         if len(self) * self.columns <= _HASHED:
-            rows: Any = self
-            for block in row_blocks(rows):
-                part: Any = block
-                values = np.ascontiguousarray(part.dense(), dtype="<f8")
+            for rows in row_slices(len(self), 8 * self.columns):
+                values = np.ascontiguousarray(self[rows].dense(), dtype="<f8")
                 digest.update(values.data)
             return digest.hexdigest()
         for part, kind in (

@@ -6,45 +6,61 @@ that can only be read once (a pipe, standard input) is read into memory first.
 
 from __future__ import annotations
 
+import importlib
 import os
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from nnkgraph.formats import _dispatch
-from nnkgraph.formats._base import Extras, ignore
-from nnkgraph.formats._dispatch import (
-    check_classes,
-    check_file,
-    check_ids,
-    check_output,
-    file_beside,
-    is_known,
-    read_features,
-    read_labels,
-    read_values,
-    reader,
-    split_item,
-    write_answers,
-    write_candidates,
-    write_graph,
+from nnkgraph.errors import OutputError, ParameterError
+from nnkgraph.formats._base import Extras, Sparse, Target, TextOptions, ignore
+from nnkgraph.formats._choose import choose, is_known, reader, split_item
+from nnkgraph.formats._sidecar import SUFFIX, file_beside, read_sidecar, write_sidecar
+from nnkgraph.runtime.files import (
+    Outputs,
+    is_special,
+    is_stdout,
+    is_stream,
+    reason,
+    show,
+    write_file,
 )
-from nnkgraph.formats._graphs import parse_provenance
-from nnkgraph.runtime.files import is_stream, write_file
 
 if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray, Graph, IndexArray
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from nnkgraph.data import (
+        Answers,
+        Candidates,
+        Features,
+        FloatArray,
+        Graph,
+        IndexArray,
+    )
+    from nnkgraph.data.labels import Labels
     from nnkgraph.formats._base import Note
+    from nnkgraph.formats._columns import is_key_name, leave_out
+    from nnkgraph.formats._graphs import parse_provenance
+    from nnkgraph.formats._into import Place, find_place
 
     AnyPath = str | os.PathLike[str]
 
 __all__ = [
+    "Place",
+    "Sparse",
     "check_classes",
     "check_file",
     "check_ids",
     "check_output",
     "file_beside",
+    "find_place",
     "ignore",
+    "is_key_name",
     "is_known",
     "is_stream",
+    "leave_out",
     "parse_provenance",
     "read_candidates",
     "read_features",
@@ -57,6 +73,166 @@ __all__ = [
     "write_file",
     "write_graph",
 ]
+
+_HOMES = {
+    "Place": "_into",
+    "find_place": "_into",
+    "is_key_name": "_columns",
+    "leave_out": "_columns",
+    "parse_provenance": "_graphs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs NumPy when it is first used: the start-up stays light."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def read_features(
+    spec: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    header: bool | None = None,
+    id_column: str | None = None,
+    delimiter: str | None = None,
+    drop: Sequence[str] = (),
+    sparse: Sparse = "",
+    gaps: bool = False,
+    dropped_before: bool = False,
+    absent: Callable[[], None] | None = None,
+    for_nodes: bool = False,
+    known: Sequence[str] | None = None,
+    note: Note = ignore,
+) -> Features:
+    """Read a feature matrix from ``FILE`` or ``FILE::ITEM``.
+
+    Parameters
+    ----------
+    spec
+        A path, ``FILE::ITEM``, or ``-`` for standard input, which needs `format`.
+    format
+        A format name or a suffix; by default the file name decides.
+    header
+        Whether the first row of a text table holds names; by default, found out.
+    id_column
+        The column of a table with the row ids: its name, or its number from 0. A
+        column of words that is called id is taken without being named.
+    delimiter
+        What stands between the fields of a text table; by default, by suffix.
+    drop
+        Columns of a table that are left out: names, or numbers from 0; one text may
+        hold several with commas between them.
+    sparse
+        What a sparse matrix is taken for: "similarities", for kernel precomputed, or
+        "rows" of features that stay sparse; by default features that become dense.
+    gaps
+        Whether NaN may stand for values that are not there, as in coordinates.
+    dropped_before, absent, for_nodes
+        How the file stands to others that are read with it: see ``TextOptions``.
+    known
+        Ids of the nodes that the rows describe: a column of a table that holds nothing
+        else names the rows where no other does.
+    note
+        Called with remarks for the user, one line each.
+
+    Raises
+    ------
+    InputError
+        Where the file cannot be read or its values cannot be used.
+    ParameterError
+        For an unknown suffix or format.
+    """
+    plugin, source = reader("read_features", os.fspath(spec), format)
+    columns = None if plugin.has_columns else id_column or (drop or None)
+    if plugin.binary and (header, delimiter, columns) != (None, None, None):
+        raise ParameterError(
+            f"{source.name}: a header and a delimiter can be named for text tables "
+            "only, an id column and columns to drop also for Parquet"
+        )
+    options = TextOptions(
+        header,
+        id_column,
+        delimiter,
+        tuple(drop),
+        dropped_before=dropped_before,
+        absent=absent,
+        for_nodes=for_nodes,
+        known=frozenset(known or ()),
+        sparse=sparse,
+        gaps=gaps,
+        note=note,
+    )
+    return plugin.read_features(source, options)
+
+
+def read_labels(
+    spec: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    header: bool | None = None,
+    id_column: str | None = None,
+    delimiter: str | None = None,
+    missing: str | None = None,
+    minus_one: bool = False,
+    absent: Callable[[], None] | None = None,
+    known: Sequence[str] | None = None,
+    note: Note = ignore,
+) -> Labels:
+    """Read one class per row from ``FILE`` or ``FILE::ITEM``.
+
+    An item is an array, a dataset or, in a text table, a column: its name, or its
+    number from 0. A column called id names the rows where no other does. See
+    ``Labels.of`` for `missing` and `minus_one`, ``TextOptions`` for `absent`, and
+    `read_features` for `known`.
+    """
+    from nnkgraph.data.labels import Labels
+
+    told = header, id_column, delimiter
+    values, ids, name = _read_column(spec, format, told, absent, known, note)
+    labels = Labels.of(values, ids=ids, name=name, missing=missing, minus_one=minus_one)
+    if labels.minus_one:
+        note(f"{name}: -1 is taken for no label")
+    return labels
+
+
+def read_values(
+    spec: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    header: bool | None = None,
+    id_column: str | None = None,
+    delimiter: str | None = None,
+    absent: Callable[[], None] | None = None,
+    known: Sequence[str] | None = None,
+    note: Note = ignore,
+) -> Features:
+    """Read one number per row from ``FILE`` or ``FILE::ITEM``, as a single column.
+
+    Items are as for `read_labels`. NaN and empty fields stand for no value.
+    """
+    from nnkgraph.formats._columns import as_values
+
+    told = header, id_column, delimiter
+    return as_values(*_read_column(spec, format, told, absent, known, note))
+
+
+def _read_column(
+    spec: AnyPath,
+    wanted: str | None,
+    told: tuple[bool | None, str | None, str | None],
+    absent: Callable[[], None] | None,
+    known: Sequence[str] | None,
+    note: Note,
+) -> tuple[NDArray[Any], Sequence[str] | None, str]:
+    """Return one value per row, the ids of the rows or None, and the file's name."""
+    plugin, source = reader("read_column", os.fspath(spec), wanted)
+    if plugin.binary:  # what is said about text is meant for other files of a command
+        told = (None, told[1] if plugin.has_columns else None, None)
+    ids = frozenset(known or ())
+    options = TextOptions(*told, absent=absent, for_nodes=True, known=ids, note=note)
+    return *plugin.read_column(source, options), source.name
 
 
 def read_graph(
@@ -73,7 +249,7 @@ def read_graph(
         Where the file cannot be read or does not hold a graph.
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
-    extras = _dispatch.read(source, note) if plugin.sidecar else Extras()
+    extras = read_sidecar(source, note) if plugin.sidecar else Extras()
     return plugin.read_graph(source, extras, note)
 
 
@@ -85,3 +261,203 @@ def read_candidates(
     """Read ``neighbors`` and maybe ``distances``, or a bare array of neighbors."""
     plugin, source = reader("read_candidates", os.fspath(spec), format)
     return plugin.read_candidates(source)
+
+
+def write_graph(
+    path: AnyPath,
+    graph: Graph,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    labels: Labels | None = None,
+) -> None:
+    """Write a graph, whole or not at all.
+
+    What the format cannot carry goes to ``<path>.nnk.npz``, except for standard
+    output, pipes and devices. Labels are classes that GEXF and GraphML give to nodes,
+    for programs that color them; no graph has them when it is read.
+
+    Raises
+    ------
+    OutputError
+        Where it cannot be written; what was there before is untouched.
+    """
+    target = os.fspath(path)
+    plugin, suffix = choose("write_graph", target, format)
+    check_ids(target, graph.ids, format=format)
+    classes = None
+    if labels is not None:
+        check_classes(target, format=format)
+        classes = labels.for_rows(graph.nodes, graph.ids, "the graph").names()
+    with Outputs(target) as outputs:
+        stream = outputs.open(target)
+        plugin.write_graph(stream, graph, Target(show(target), suffix, classes))
+        stream.flush()
+        if plugin.sidecar and not is_stream(target):
+            write_sidecar(outputs, target, stream, graph, plugin.sidecar)
+
+
+def write_candidates(
+    path: AnyPath,
+    candidates: Candidates,
+    *,
+    provenance: dict[str, Any],
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Write ``neighbors`` and ``distances``, whole or not at all."""
+    target = os.fspath(path)
+    plugin, _ = choose("write_candidates", target, format)
+    with Outputs(target) as outputs:
+        stream = outputs.open(target)
+        plugin.write_candidates(stream, candidates, provenance)
+        stream.flush()
+
+
+def write_answers(
+    path: AnyPath,
+    answers: Answers,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Write neighborhoods of queries, whole or not at all."""
+    target = os.fspath(path)
+    plugin, suffix = choose("write_answers", target, format)
+    place = Target(show(target), suffix)
+    plugin.check_ids([*(answers.ids or ()), *(answers.query_ids or ())], place)
+    with Outputs(target) as outputs:
+        stream = outputs.open(target)
+        plugin.write_answers(stream, answers, place)
+        stream.flush()
+
+
+def check_output(
+    path: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    no_clobber: bool = False,
+    inputs: Iterable[str] = (),
+    kind: Literal["graph", "candidates", "answers"] = "graph",
+) -> None:
+    """Check before any computing that an output can be written.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown format, binary data to a terminal, or an output that is an
+        input.
+    OutputError
+        Where the target cannot be created or must not be replaced.
+    """
+    target = os.fspath(path)
+    _check_not_an_input(target, (split_item(one)[0] for one in inputs))
+    if target.endswith("/") or os.path.isdir(target):  # noqa: PTH112 - any string
+        _check_target(target, no_clobber=no_clobber, longest_ending="")
+    plugin, suffix = choose(f"write_{kind}", target, format)
+    if is_stdout(target):
+        _check_stdout(show(target), binary=plugin.binary or suffix.endswith(".gz"))
+        return
+    ending = SUFFIX if plugin.sidecar else ""
+    _check_target(target, no_clobber=no_clobber, longest_ending=ending)
+
+
+def check_file(
+    path: AnyPath,
+    *,
+    suffixes: Sequence[str] = (),
+    no_clobber: bool = False,
+    inputs: Iterable[str] = (),
+) -> None:
+    """Check like `check_output` for a file that is no graph: a picture or a report."""
+    target = os.fspath(path)
+    _check_not_an_input(target, (split_item(one)[0] for one in inputs))
+    if suffixes and not target.lower().endswith(tuple(suffixes)):
+        raise ParameterError(
+            f"{show(target)}: the file name ends in none of {', '.join(suffixes)}"
+        )
+    if not is_stdout(target):
+        _check_target(target, no_clobber=no_clobber, longest_ending="")
+
+
+def check_ids(
+    path: AnyPath,
+    ids: Sequence[str] | None,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Check before any computing that a graph's format can carry the row ids.
+
+    Raises
+    ------
+    OutputError
+        For an id that the format would garble; the message names it.
+    """
+    target = os.fspath(path)
+    plugin, suffix = choose("write_graph", target, format)
+    plugin.check_ids(ids or (), Target(show(target), suffix))
+
+
+def check_classes(
+    path: AnyPath,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+) -> None:
+    """Check before anything is read that a graph's format can carry classes."""
+    target = os.fspath(path)
+    if not choose("write_graph", target, format)[0].has_classes:
+        raise ParameterError(
+            f"{show(target)}: this format has no room for classes; write .gexf or "
+            ".graphml, or leave the labels out"
+        )
+
+
+def _check_stdout(name: str, *, binary: bool) -> None:
+    """Refuse bytes that would garble a terminal."""
+    stream: object = sys.stdout
+    if stream is None:
+        raise OutputError(f"{name}: standard output is closed")
+    if binary and sys.stdout.isatty():
+        raise ParameterError(
+            f"{name}: a binary format would garble the terminal; send it to a file or "
+            "a pipe, or choose a text format"
+        )
+
+
+def _check_not_an_input(path: str, inputs: Iterable[str]) -> None:
+    """Refuse to replace what is read, also through a link."""
+    if is_stdout(path) or is_special(path):
+        return
+    for one in inputs:
+        try:
+            same = os.path.samefile(path, one)  # noqa: PTH121 - either may be missing
+        except (OSError, ValueError):
+            same = False
+        if same:
+            raise ParameterError(
+                f"{show(path)}: the output is also an input; choose another name"
+            )
+
+
+def _check_target(path: str, *, no_clobber: bool, longest_ending: str) -> None:
+    """Refuse a target that cannot be created or replaced."""
+    name = show(path)
+    if not path or path.endswith("/"):
+        raise OutputError(f"{name}: a file name is needed, not a directory")
+    if is_special(path):
+        if not os.access(path, os.W_OK, effective_ids=True):
+            raise OutputError(f"{name}: permission denied")
+        return
+    try:
+        # The longest name that will be made, so that nothing is computed in vain.
+        os.lstat(path + longest_ending)
+    except FileNotFoundError:
+        pass  # The usual case: it is yet to be made.
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{name}: {reason(error)}") from error
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise OutputError(f"{name}: is a directory; a file name is needed")
+    if no_clobber and os.path.lexists(path):
+        raise OutputError(f"{name}: exists already, and --no-clobber keeps it")
+    if not target.parent.is_dir():
+        raise OutputError(f"{name}: there is no directory {show(str(target.parent))}")
+    if not os.access(target.parent, os.W_OK | os.X_OK, effective_ids=True):
+        raise OutputError(f"{name}: the directory cannot be written to")

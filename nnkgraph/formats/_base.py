@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from nnkgraph.runtime.files import Source
 
     Note = Callable[[str], None]
-    Sparse = Literal["", "rows", "similarities"]
+
+Sparse = Literal["", "rows", "similarities"]
+"""What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
+
+MADE = "'nnkgraph build' makes a graph of features"
+
+EXTRAS = ("ids", "errors", "candidates", "bridges")
+"""The fields of `Extras`."""
 
 
 def ignore(remark: str, /) -> None:
@@ -61,7 +68,7 @@ class TextOptions:
     """Ids of the rows or nodes that this table is about, where they have any."""
 
     sparse: Sparse = ""
-    """What a sparse matrix is: similarities, rows that stay sparse, or dense rows."""
+    """What a sparse matrix is taken for."""
 
     gaps: bool = False
     """Whether NaN may stand for values that are not there, as in coordinates."""
@@ -97,6 +104,13 @@ class Extras:
 def unfit(one: str, target: Target, why: str) -> OutputError:
     """Return the error for an id that a format cannot carry."""
     return OutputError(f"{target.name}: the id '{show(one)}' {why}")
+
+
+def check_unicode(ids: Sequence[str], target: Target) -> None:
+    """Refuse ids that cannot be written as UTF-8."""
+    for one in ids:
+        if not one.isascii() and any("\ud800" <= c <= "\udfff" for c in one):
+            raise unfit(one, target, "is no valid text; write .npz instead")
 
 
 class Format:

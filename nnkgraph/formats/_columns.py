@@ -1,20 +1,20 @@
-"""Which columns of a table name its rows, and which are left out."""
+"""Columns of tables: which name the rows, which are left out, which is the labels."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.data.labels import as_texts
+from nnkgraph.data.labels import as_texts, is_missing
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._dispatch import reader
+from nnkgraph.formats._base import ignore
 from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.formats._base import TextOptions
+    from nnkgraph.formats._base import Note, TextOptions
 
 
 NUMBER = re.compile(
@@ -30,13 +30,12 @@ NUMBER = re.compile(
     r"\s*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)\s*",
     re.IGNORECASE,
 )
-MISSING = {"", "na", "n/a", "null", "none", "nil", "-", "?", "missing"}
 _LETTER = re.compile(r"[^\W\d]")
 
 
 def is_word(field: str) -> bool:
     """Return whether a field can only be text."""
-    known = NUMBER.fullmatch(field) or field.strip().lower() in MISSING
+    known = NUMBER.fullmatch(field) or is_missing(field)
     return not known and bool(_LETTER.search(field))
 
 
@@ -135,21 +134,21 @@ _MOST_CLASSES, _LOOKED_AT = 50, 100
 """Classes that a column of numbers may have to look like labels; columns looked at."""
 
 
-def read_column(
-    spec: str, wanted: str | None, options: TextOptions
-) -> tuple[NDArray[Any], Sequence[str] | None, str]:
-    """Return one value per row, the ids of the rows or None, and the file's name."""
-    plugin, source = reader("read_column", spec, wanted)
-    # What is said about tables is meant for the other files of a command.
-    used = replace(options, for_nodes=True)
-    if plugin.binary:
-        named = options.id_column if plugin.has_columns else None
-        used = replace(used, id_column=named, header=None, delimiter=None)
-    return *plugin.read_column(source, used), source.name
+def pick_matrix(found: Sequence[str], name: str, contents: str) -> str:
+    """Return the only one of some matrices."""
+    if len(found) == 1:
+        return found[0]
+    what = "are several matrices" if found else "is no matrix"
+    hint = f"; name one as FILE::{show(found[0])}" if found else ""
+    raise InputError(f"{name}: there {what} inside{hint}: {contents}")
 
 
 def pick_column(
-    found: Sequence[str], name: str, what: str, likely: Callable[[], str] | None = None
+    found: Sequence[str],
+    name: str,
+    what: str,
+    likely: Callable[[], str] | None = None,
+    note: Note = ignore,
 ) -> str:
     """Return the name of the labels among those of all that could be them.
 
@@ -159,6 +158,7 @@ def pick_column(
         return found[0]
     usual = [one for one in found if one.rpartition("/")[2].lower() in USUAL]
     if len(usual) == 1:
+        note(f"{name}: labels are in {show(usual[0])!r}")
         return usual[0]
     if not found:
         raise InputError(f"{name}: there is no {what} of labels inside")
@@ -189,7 +189,7 @@ def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Feat
         )
     if found.dtype.kind in "US":
         texts = [one.strip() for one in as_texts(found)]
-        texts = ["nan" if one.lower() in MISSING else one for one in texts]
+        texts = ["nan" if is_missing(one) else one for one in texts]
         strange = next((one for one in texts if not NUMBER.fullmatch(one)), None)
         if strange is not None:
             raise InputError(

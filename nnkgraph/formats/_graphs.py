@@ -1,4 +1,4 @@
-"""Edges to an adjacency matrix that was checked, and back to edges."""
+"""Graphs in files: edges, the checked adjacency matrix, and what is said about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from nnkgraph.data import Graph
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.archive import index_dtype
-from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.arrays import check_fits, row_slices
 from nnkgraph.runtime.files import sniff
 
 if TYPE_CHECKING:
@@ -148,11 +148,6 @@ def fact_lines(graph: Graph) -> list[str]:
     return [*lines, f"provenance: {provenance_text(graph.provenance)}"]
 
 
-SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-"""Endings of files that are not read; every program that makes them writes CSV."""
-
-MADE = "'nnkgraph build' makes a graph of features"
-
 _MOST = 3
 """Fields of a line that describes an edge."""
 
@@ -208,7 +203,9 @@ def _unpacked(source: Source) -> bytes:
         return b""
 
 
-_BLOCK = 1 << 16
+TEXT_BYTES = 512
+"""What a node or an edge takes while it becomes text."""
+
 _LONELY, _LONELY_SHARE = 4_000_000, 100
 """So many nodes need no edges; beyond that, so many to an edge are believed."""
 
@@ -281,13 +278,16 @@ def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
     return not symmetric if told is None else told
 
 
-def edge_arrays(graph: Graph, block: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield sources, targets and weights; an undirected edge from its lower node."""
+def edge_arrays(graph: Graph, size: int) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield sources, targets and weights; an undirected edge from its lower node.
+
+    There are as many at a time as fit where each takes `size` bytes.
+    """
     a = graph.adjacency
-    for start in range(0, a.nnz, block):
-        stop = min(start + block, a.nnz)
-        rows = np.searchsorted(a.indptr, np.arange(start, stop), side="right") - 1
-        cols, weights = a.indices[start:stop], a.data[start:stop]
+    for some in row_slices(a.nnz, size, fixed=True):
+        every = np.arange(some.start, some.stop)
+        rows = np.searchsorted(a.indptr, every, side="right") - 1
+        cols, weights = a.indices[some], a.data[some]
         if not graph.directed:
             keep = rows < cols
             rows, cols, weights = rows[keep], cols[keep], weights[keep]
@@ -297,7 +297,7 @@ def edge_arrays(graph: Graph, block: int) -> Iterator[tuple[Any, Any, Any]]:
 
 def edge_blocks(graph: Graph) -> Iterator[Edges]:
     """Yield the same as lists."""
-    for rows, cols, weights in edge_arrays(graph, _BLOCK):
+    for rows, cols, weights in edge_arrays(graph, TEXT_BYTES):
         yield rows.tolist(), cols.tolist(), weights.tolist()
 
 

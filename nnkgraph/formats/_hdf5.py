@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import h5py
-
-    Content = bytes | mmap.mmap
     from numpy.typing import NDArray
 
     from nnkgraph.runtime.files import Source
+
+    Content = bytes | mmap.mmap
 
 
 _MARK = b"GCOL\x01\0\0\0"

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from nnkgraph.build.graph import edge_distances
 from nnkgraph.errors import InputError, OutputError, ParameterError
-from nnkgraph.formats import split_item
+from nnkgraph.formats._choose import split_item
 from nnkgraph.formats._graphs import provenance_text
 from nnkgraph.formats._hdf5 import open_h5, walk
 from nnkgraph.formats.h5ad import (
@@ -34,13 +33,10 @@ if TYPE_CHECKING:
     import h5py
 
     from nnkgraph.data import Features, FloatArray, Graph
-    from nnkgraph.kernels import Kernel
     from nnkgraph.runtime.files import Source
 
 
 _USUAL = "neighbors"
-_SLACK = 1 << 16
-"""Bytes for the groups and the headers of a graph."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +97,6 @@ def check_room_for(file: h5py.File, keys: Keys, source: Source) -> str:
                 "choose another --key-added"
             )
     return next((path for path in keys.paths if has(file, path)), "")
-
-
-def takes(nodes: int, entries: int) -> int:
-    """Return the bytes of both matrices."""
-    return 2 * (entries * (8 + 4) + 8 * (nodes + 1)) + _SLACK
 
 
 def put(
@@ -234,21 +225,21 @@ class Place:
             f"{features.name} is '{show(there)}'; bring the rows into the order of obs"
         )
 
-    def size(self, pairs: int) -> int:
-        """Return the bytes that a copy with a graph of so many entries takes."""
-        return self.identity[1] + takes(self.cells, pairs)
-
-    def write(
-        self, graph: Graph, features: Features, kernel: Kernel, scale: str
-    ) -> None:
+    def write(self, graph: Graph, distances: FloatArray, metric: str) -> None:
         """Put a graph into the file, whole or not at all.
+
+        Parameters
+        ----------
+        distances
+            The length of every entry of the adjacency matrix, in its order.
+        metric
+            What the distances are called.
 
         Raises
         ------
         OutputError
             Where it cannot be written, or was changed since it was looked at.
         """
-        distances, metric = edge_distances(features, graph.adjacency, kernel, scale)
         source = open_source(self.path)
         with open_h5(source), Outputs(self.path) as outputs:  # locked for writers
             self._check_unchanged()

@@ -1,4 +1,8 @@
-"""MATLAB files of version 7.3, which are HDF5 files of a certain kind."""
+"""MATLAB files, read without trusting them: version 5, and 7.3, which is HDF5.
+
+``scipy.io.loadmat`` is not used: a small file with many cells, each in the one before
+it, ends the whole process.
+"""
 
 from __future__ import annotations
 

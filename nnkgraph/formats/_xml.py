@@ -1,4 +1,4 @@
-"""Nodes as XML: what the writers of GraphML and GEXF share."""
+"""Graphs as XML: what the readers and the writers of GraphML and GEXF share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ import numpy as np
 
 from nnkgraph.errors import InputError, OutputError
 from nnkgraph.formats._base import unfit
-from nnkgraph.formats._graphs import checked, from_edges, parse_provenance
+from nnkgraph.formats._graphs import (
+    TEXT_BYTES,
+    checked,
+    from_edges,
+    parse_provenance,
+)
+from nnkgraph.runtime.arrays import row_slices
 from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:
@@ -189,7 +195,6 @@ class XmlReader(ABC):
         return np.array([self.number(text, "error") for text in found.values()])
 
 
-_BLOCK = 1 << 16
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # Attribute values would lose these, were they not written as references.
 _SPACES = {ord("\t"): "&#9;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
@@ -231,8 +236,7 @@ def node_blocks(
 ) -> Iterator[Iterable[tuple[str, Attributes]]]:
     """Yield the names of nodes, each with its attributes, some at a time."""
     classes = xml_classes(target)
-    for start in range(0, len(names), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for part in row_slices(len(names), TEXT_BYTES):
         block = names[part]
         own: list[Attributes] = [[] for _ in block]
         if graph.errors is not None:

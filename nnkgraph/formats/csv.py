@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, TextIO
 import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.data.checks import row_blocks
+from nnkgraph.data.labels import is_missing
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.formats._base import Format
 from nnkgraph.formats._columns import (
-    MISSING,
     NUMBER,
     OWN,
     USUAL,
@@ -36,7 +35,7 @@ from nnkgraph.formats._columns import (
     say_unused,
     some,
 )
-from nnkgraph.runtime.arrays import stacked
+from nnkgraph.runtime.arrays import row_slices, stacked
 from nnkgraph.runtime.files import open_text, show
 
 if TYPE_CHECKING:
@@ -149,42 +148,25 @@ def data_lines(
                 f"{name}: line {blank} is blank, but rows follow; remove blank lines"
             )
         check_line(line, number, name)
-        if layout.roles.dropped:
-            fields = _fields(line, number, layout, name)
-            if column is not None:
-                ids.append(fields[column])
-            yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
-            continue
-        if column is None:
+        if not layout.roles.others:
             yield line
             continue
-        parts = _parts(line.rstrip("\r\n"), delimiter, column)
-        if len(parts) <= column:
+        fields = split_fields(line, delimiter)
+        if len(fields) != layout.count:
             raise InputError(
-                f"{name}: line {number} has {len(parts)} field(s); the ids should be "
-                f"in column {column + 1}"
+                f"{name}: line {number} has {len(fields)} field(s) where "
+                f"{layout.count} are expected" + _other_delimiter(line, delimiter)
             )
-        ids.append(parts.pop(column))
-        yield (delimiter or " ").join(parts)
-
-
-def _fields(line: str, number: int, layout: Layout, name: str) -> list[str]:
-    """Return the fields of a line, which are as many as the first line has."""
-    fields = split_fields(line, layout.delimiter)
-    if len(fields) != layout.count:
-        raise InputError(
-            f"{name}: line {number} has {len(fields)} field(s) where {layout.count} "
-            "are expected"
-        )
-    return fields
+        if column is not None:
+            ids.append(fields[column])
+        yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
 
 
 def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
     """Yield rows of numbers with ``nan`` for each field that is empty or says so."""
     for line in lines:
         yield (delimiter or " ").join(
-            "nan" if one.strip().lower() in MISSING else one
-            for one in split_fields(line, delimiter)
+            "nan" if is_missing(one) else one for one in split_fields(line, delimiter)
         )
 
 
@@ -208,17 +190,6 @@ def split_fields(line: str, delimiter: str | None) -> list[str]:
     # A field may be as long as its line, whatever Python's limit was meant for.
     csv.field_size_limit(max(csv.field_size_limit(), len(line)))
     return next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _parts(line: str, delimiter: str | None, column: int) -> list[str]:
-    """Split off the fields up to a column; the rest of the line is the last part."""
-    if '"' not in line:
-        return line.split(delimiter, column + 1)
-    fields = split_fields(line, delimiter)
-    return [
-        one if at == column else _quoted(one, delimiter)
-        for at, one in enumerate(fields)
-    ]
 
 
 def _quoted(field: str, delimiter: str | None) -> str:
@@ -297,7 +268,7 @@ def _field(
     field: str, column: int, line: str, number: int, layout: Layout
 ) -> tuple[str, str]:
     """Say what is wrong with one field, and what helps where that is plain."""
-    if field.strip().lower() in MISSING:
+    if is_missing(field):
         what = f"is missing ('{show(field)}')" if field.strip() else "is an empty field"
         word = as_word(layout.names, column)
         return what, f": remove or fill it, or leave the column out with --drop {word}"
@@ -529,14 +500,13 @@ def _blocks(
 
 
 def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> None:
-    count, start, row, column = 0, 0, 0, 0
-    for block in row_blocks(values):
-        bad = ~np.isfinite(block)
+    count, row, column = 0, 0, 0
+    for rows in row_slices(len(values), 8 * values.shape[1]):
+        bad = ~np.isfinite(values[rows])
         if not count and bad.any():
             row, column = divmod(int(bad.argmax()), values.shape[1])
-            row += start
+            row += rows.start
         count += int(np.count_nonzero(bad))
-        start += len(block)
     if not count:
         return
     what = "NaN" if np.isnan(values[row, column]) else "infinity or beyond float64"

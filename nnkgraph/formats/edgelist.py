@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, TextIO
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Format, unfit
+from nnkgraph.formats._base import EXTRAS, MADE, Format, unfit
 from nnkgraph.formats._graphs import (
-    MADE,
     Facts,
     checked,
     edge_blocks,
@@ -25,20 +24,16 @@ from nnkgraph.formats._graphs import (
 from nnkgraph.runtime.files import open_text, show, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Extras, Note
+    from nnkgraph.data import Answers, Graph
+    from nnkgraph.formats._base import Extras, Note, Target
+    from nnkgraph.runtime.files import Source
 
     IntArray = NDArray[np.int64]
     Row = tuple[int, list[str]]
-    from collections.abc import Sequence
-
-    from nnkgraph.data import Answers
-    from nnkgraph.formats._base import Target
-    from nnkgraph.runtime.files import Source
 
 
 TITLES = {("source", "target"), ("from", "to"), ("src", "dst")}
@@ -227,12 +222,7 @@ class EdgeList(Format):
     suffixes: ClassVar[tuple[str, ...]] = tuple(
         stem + packed for stem in _SEPARATORS for packed in ("", ".gz")
     )
-    sidecar: ClassVar[tuple[str, ...]] = (
-        "ids",
-        "errors",
-        "candidates",
-        "bridges",
-    )
+    sidecar: ClassVar[tuple[str, ...]] = EXTRAS
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that would be split, cut or mistaken by a reader."""

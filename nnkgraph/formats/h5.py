@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.errors import InputError
 from nnkgraph.formats._base import Format
-from nnkgraph.formats._columns import as_array, pick_column
+from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import provenance_text
 from nnkgraph.formats._hdf5 import (
     check_dataset,
@@ -22,8 +20,8 @@ from nnkgraph.formats._hdf5 import (
     read_texts,
 )
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
-from nnkgraph.runtime.arrays import check_fits, new_array
-from nnkgraph.runtime.files import show
+from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
+from nnkgraph.runtime.files import seekable, show
 
 if TYPE_CHECKING:
     import h5py
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray, IndexArray
     from nnkgraph.formats._base import TextOptions
     from nnkgraph.runtime.files import Source
-
-_BLOCK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +64,7 @@ class H5(Format):
                     and dataset.ndim == 1
                     and one.rpartition("/")[2] != "ids"
                 ]
-                path = pick_column(lists, source.name, "dataset")
-                if len(lists) > 1:
-                    options.note(f"{source.name}: labels are in {show(path)!r}")
+                path = pick_column(lists, source.name, "dataset", note=options.note)
             dataset = find(file, path, source.name)
             if h5py.check_string_dtype(dataset.dtype) is None:
                 values = read_array(dataset, source.name)
@@ -99,30 +93,20 @@ class H5(Format):
         """Write ``neighbors``, ``distances`` and the attribute ``provenance``."""
         import h5py
 
-        # HDF5 goes back and forth in its file, which a pipe cannot.
-        seekable = stream.seekable() and stream.readable()
-        file: BinaryIO = stream if seekable else io.BytesIO()
-        with h5py.File(file, "w") as target:
+        with seekable(stream) as file, h5py.File(file, "w") as target:
             target["neighbors"] = candidates.index
             target["distances"] = candidates.distance.astype(np.float64, copy=False)
             target.attrs["provenance"] = provenance_text(provenance)
-        if isinstance(file, io.BytesIO):
-            stream.write(file.getbuffer())
 
 
 def _pick(file: h5py.File, source: Source) -> str:
     """Return the path of the only matrix."""
-    found = datasets(file)
     matrices = [
         path
-        for path, one in found.items()
+        for path, one in datasets(file).items()
         if one.shape is not None and one.ndim == 2 and one.dtype.kind in REAL
     ]
-    if len(matrices) == 1:
-        return matrices[0]
-    what = "are several matrices" if matrices else "is no matrix"
-    hint = f"; name one as FILE::{show(matrices[0])}" if matrices else ""
-    raise InputError(f"{source.name}: there {what} inside{hint}: {contents(file)}")
+    return pick_matrix(matrices, source.name, contents(file))
 
 
 def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
@@ -135,10 +119,9 @@ def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
         return np.zeros(shape, dtype)
     values = new_array(shape, dtype)
     chunk = dataset.chunks[0] if dataset.chunks else 1
-    rows = max(1, _BLOCK_BYTES // max(1, dataset.nbytes // shape[0]) // chunk) * chunk
-    for start in range(0, shape[0], rows):
-        part = np.s_[start : min(start + rows, shape[0])]
-        dataset.read_direct(values, part, part)
+    for some in row_slices(-(-shape[0] // chunk), values[:chunk].nbytes):
+        rows = np.s_[chunk * some.start : min(chunk * some.stop, shape[0])]
+        dataset.read_direct(values, rows, rows)
     return values
 
 

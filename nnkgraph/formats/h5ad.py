@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
+import contextlib
 import shutil
 import tempfile
 import weakref
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +26,7 @@ from nnkgraph.formats._hdf5 import (
 )
 from nnkgraph.formats.h5 import H5, read_array
 from nnkgraph.runtime.archive import check_real
-from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.arrays import check_fits, longer_file, row_slices, scratch_folder
 from nnkgraph.runtime.files import show
 from nnkgraph.runtime.limits import available_memory, in_words
 
@@ -184,7 +182,6 @@ def read_category(
     return [names[at] if at >= 0 else "" for at in numbers.tolist()]
 
 
-_BLOCK_BYTES = 1 << 24
 _SHARE = 4
 """A matrix may take one part in so many of the memory; a larger one goes to a file."""
 
@@ -253,17 +250,15 @@ def _blocks(
         whole = (data[()].astype(dtype), _checked(indices[()], shape[0], name), starts)
         turned: Any = csc_array(whole, shape)
         rows = turned.tocsr()
-    most = max(1, _BLOCK_BYTES // max(1, shape[1] * dtype.itemsize))
-    for start in range(0, shape[0], most):
-        stop = min(start + most, shape[0])
+    for some in row_slices(shape[0], shape[1] * dtype.itemsize):
         if rows is not None:
-            yield rows[start:stop].toarray()
+            yield rows[some].toarray()
             continue
-        here = slice(int(starts[start]), int(starts[stop]))
+        here = slice(int(starts[some.start]), int(starts[some.stop]))
         columns = _checked(indices[here], shape[1], name)
-        inside = starts[start : stop + 1] - here.start
+        inside = starts[some.start : some.stop + 1] - here.start
         block = (data[here].astype(dtype), columns, inside)
-        yield csr_array(block, shape=(stop - start, shape[1])).toarray()
+        yield csr_array(block, shape=(some.stop - some.start, shape[1])).toarray()
 
 
 def _starts(parts: list[h5py.Dataset], count: int, name: str) -> NDArray[np.int64]:
@@ -290,32 +285,15 @@ def _mapped(
     blocks: Iterator[NDArray[Any]], shape: tuple[int, int], dtype: Any, source: Source
 ) -> NDArray[Any]:
     """Write blocks to a file that is gone when nobody uses the matrix any more."""
-    size = shape[0] * shape[1] * dtype.itemsize
-    _check_room(size, source)
-    # Named so that a later run finds what a killed one has left.
-    name = f"nnkgraph-{platform.node()}-{os.getpid()}-"
-    folder = tempfile.mkdtemp(prefix=name)
-    path = Path(folder, "dense.bin")
-    try:
-        with path.open("xb") as file:
-            for block in blocks:
-                _append(file, block)
+    _check_room(shape[0] * shape[1] * dtype.itemsize, source)
+    with contextlib.ExitStack() as stack:
+        path = f"{stack.enter_context(scratch_folder())}/dense.bin"
+        for block in blocks:
+            with longer_file(path, block.nbytes) as file:
+                block.tofile(file)
         mapped: NDArray[Any] = np.memmap(path, dtype, mode="r", shape=shape)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(mapped.base, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(mapped.base, stack.pop_all().close)
     return mapped
-
-
-def _append(file: BinaryIO, block: NDArray[Any]) -> None:
-    try:
-        file.write(np.ascontiguousarray(block).data)
-    except OSError as error:
-        raise ResourceError(
-            f"{file.name}: the dense matrix cannot be written "
-            f"({error.strerror or error}); set TMPDIR to a directory with room"
-        ) from error
 
 
 def _check_room(size: int, source: Source) -> None:

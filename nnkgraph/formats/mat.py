@@ -12,8 +12,8 @@ import numpy as np
 
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.errors import InputError, OutputError
-from nnkgraph.formats._base import Format, unfit
-from nnkgraph.formats._columns import as_array, pick_column
+from nnkgraph.formats._base import Format, check_unicode
+from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import (
     check_nodes,
     checked,
@@ -25,131 +25,33 @@ from nnkgraph.formats._graphs import (
 )
 from nnkgraph.formats._hdf5 import open_h5
 from nnkgraph.formats._mat import Mat73File, MatFile
-from nnkgraph.formats._sparsefile import (
+from nnkgraph.formats.npz import (
     check_sparse_shape,
     refuse_similarities,
     sparse_features,
 )
-from nnkgraph.runtime.files import expect, show
+from nnkgraph.runtime.files import expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from nnkgraph.data import Graph
+    from nnkgraph.formats._base import Extras, Note, Target, TextOptions
     from nnkgraph.runtime.files import Source
 
     Mat = MatFile | Mat73File
-    from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Extras, Note, Target, TextOptions
 
 
-_TITLE = b"MATLAB 5.0 MAT-file, written by nnkgraph"
-# Text as UTF-8: the one way that MATLAB, Octave and scipy all read as it is meant.
-_INT8, _UINT8, _INT32, _UINT32, _DOUBLE, _MATRIX, _UTF8 = 1, 2, 5, 6, 9, 14, 16
-_CELL_CLASS, _CHAR_CLASS, _SPARSE_CLASS, _DOUBLE_CLASS, _UINT8_CLASS = 1, 4, 5, 6, 9
-_LOGICAL = 0x200
+_HEAD = b"MATLAB 5.0 MAT-file, written by nnkgraph".ljust(116) + bytes(8)
+"""What a file begins with: scipy would put the time here."""
+
+_VERSION = struct.pack("=HH", 0x0100, 0x4D49)
+"""The version, and two letters that show the order of bytes."""
+
 _MOST = 2**31 - 1
-
-Part = tuple[int, Any]
-"""The code of a type, and an array or bytes."""
-
-
-def write_header(stream: BinaryIO) -> None:
-    """Write what a file begins with; there is no date."""
-    stream.write(_TITLE.ljust(116) + bytes(8) + struct.pack("<H", 0x0100) + b"IM")
-
-
-def write_sparse(stream: BinaryIO, name: str, matrix: Any, target: str) -> None:
-    """Write a sparse matrix, given by columns."""
-    if matrix.nnz > _MOST or max(matrix.shape) > _MOST:
-        raise _too_large(name, target)
-    parts = [
-        (_INT32, matrix.indices.astype("<i4", copy=False)),
-        (_INT32, matrix.indptr.astype("<i4", copy=False)),
-        (_DOUBLE, matrix.data.astype("<f8", copy=False)),
-    ]
-    # MATLAB wants room for one value even where there is none.
-    room = max(1, matrix.nnz)
-    _write(stream, name, _SPARSE_CLASS, matrix.shape, parts, target, room=room)
-
-
-def write_column(
-    stream: BinaryIO, name: str, values: NDArray[Any], target: str
-) -> None:
-    """Write numbers, one below the other."""
-    parts = [(_DOUBLE, values.astype("<f8", copy=False))]
-    _write(stream, name, _DOUBLE_CLASS, (len(values), 1), parts, target)
-
-
-def write_truth(stream: BinaryIO, name: str, value: bool, target: str) -> None:
-    """Write true or false."""
-    parts = [(_UINT8, bytes([value]))]
-    _write(stream, name, _UINT8_CLASS | _LOGICAL, (1, 1), parts, target)
-
-
-def write_text(stream: BinaryIO, name: str, text: str, target: str) -> None:
-    """Write a row of characters."""
-    parts = [(_UTF8, text.encode())]
-    _write(stream, name, _CHAR_CLASS, (1, len(text)), parts, target)
-
-
-def write_texts(stream: BinaryIO, name: str, texts: Sequence[str], target: str) -> None:
-    """Write a column of cells, each with a row of characters."""
-    cells = []
-    for one in texts:
-        text, head = one.encode(), _head("", _CHAR_CLASS, (1, len(one)), 0)
-        body = head + struct.pack("<II", _UTF8, len(text)) + _padded(text)
-        cells.append(struct.pack("<II", _MATRIX, len(body)) + body)
-    _write(stream, name, _CELL_CLASS, (len(texts), 1), [], target, cells=cells)
-
-
-def _write(
-    stream: BinaryIO,
-    name: str,
-    code: int,
-    shape: tuple[int, ...],
-    parts: Sequence[Part],
-    target: str,
-    *,
-    room: int = 0,
-    cells: Sequence[bytes] = (),
-) -> None:
-    head = _head(name, code, shape, room)
-    views = [(kind, memoryview(data).cast("B")) for kind, data in parts]
-    size = len(head) + sum(map(len, cells))
-    size += sum(8 + len(view) + -len(view) % 8 for _, view in views)
-    if size > _MOST:
-        raise _too_large(name, target)
-    stream.write(struct.pack("<II", _MATRIX, size) + head)
-    for kind, view in views:
-        stream.write(struct.pack("<II", kind, len(view)))
-        stream.write(view)
-        stream.write(bytes(-len(view) % 8))
-    stream.writelines(cells)
-
-
-def _head(name: str, code: int, shape: tuple[int, ...], room: int) -> bytes:
-    extents = np.array(shape, "<i4").tobytes()
-    title = name.encode("ascii")
-    return (
-        struct.pack("<IIII", _UINT32, 8, code, room)
-        + struct.pack("<II", _INT32, len(extents))
-        + _padded(extents)
-        + struct.pack("<II", _INT8, len(title))
-        + _padded(title)
-    )
-
-
-def _padded(data: bytes) -> bytes:
-    return data + bytes(-len(data) % 8)
-
-
-def _too_large(name: str, target: str) -> OutputError:
-    return OutputError(
-        f"{target}: {name} takes more than the 2 GB that MATLAB files of version 5 "
-        "have room for; write .npz, .mtx or .parquet instead"
-    )
+"""Bytes of a variable: MATLAB counts no further."""
 
 
 @contextlib.contextmanager
@@ -191,7 +93,7 @@ def require(mat: Mat, name: str, *kinds: str) -> None:
         )
 
 
-def pick_matrix(mat: Mat) -> str:
+def pick_features(mat: Mat) -> str:
     """Return the only matrix of more than one column and row."""
     found = [
         one
@@ -201,11 +103,7 @@ def pick_matrix(mat: Mat) -> str:
         and len(mat.shape(one)) == 2
         and min(mat.shape(one)) > 1
     ]
-    if len(found) == 1:
-        return found[0]
-    what = "are several matrices" if found else "is no matrix"
-    hint = f"; name one as FILE::{show(found[0])}" if found else ""
-    raise InputError(f"{mat.name}: there {what} inside{hint}: {_contents(mat)}")
+    return pick_matrix(found, mat.name, _contents(mat))
 
 
 def pick_graph(mat: Mat) -> str:
@@ -309,7 +207,7 @@ class MatLab(Format):
         with open_mat(source) as mat:
             if source.item is None and set(mat.variables) >= _OURS:
                 raise not_features(source.name)
-            name = source.item or pick_matrix(mat)
+            name = source.item or pick_features(mat)
             require(mat, name, "number", "sparse")
             if mat.kind(name) == "sparse":
                 rows = sparse_rows(mat, name)
@@ -329,9 +227,7 @@ class MatLab(Format):
             if name is None:
                 lists = [one for one in mat.variables if is_list(mat, one)]
                 lists = [one for one in lists if one != "ids"]
-                name = pick_column(lists, source.name, "variable")
-                if len(lists) > 1:
-                    options.note(f"{source.name}: labels are in {show(name)!r}")
+                name = pick_column(lists, source.name, "variable", note=options.note)
             require(mat, name, "number", "text")
             if mat.kind(name) == "text":
                 values: Any = as_array(mat.texts(name), source.name)
@@ -374,23 +270,50 @@ class MatLab(Format):
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that are no text."""
-        for one in ids:
-            if not one.isascii() and any("\ud800" <= c <= "\udfff" for c in one):
-                raise unfit(one, target, "is no valid text; write .npz instead")
+        super(MatLab, self).check_ids(ids, target)
+        check_unicode(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write W, and what is known about it, in variables of their own."""
-        name = target.name
+        from scipy.sparse import csc_array
+
+        a: Any = graph.adjacency
+        if 12 * a.nnz + 4 * graph.nodes > _MOST:  # before it is turned around
+            raise _too_large("W", target)
         # By columns; of a symmetric matrix the rows are the columns.
-        a = graph.adjacency.tocsc() if graph.directed else graph.adjacency
-        write_header(stream)
-        write_sparse(stream, "W", a, name)
-        write_truth(stream, "directed", graph.directed, name)
-        if graph.errors is not None:
-            write_column(stream, "errors", graph.errors, name)
-        if graph.ids is not None:
-            write_texts(stream, "ids", graph.ids, name)
-        write_text(stream, "provenance", provenance_text(graph.provenance), name)
+        symmetric = (a.data, a.indices, a.indptr)
+        columns = a.tocsc() if graph.directed else csc_array(symmetric, a.shape)
+        with seekable(stream) as file:
+            # A file that has a beginning gets no other.
+            file.write(_HEAD + _VERSION)
+            _save(file, "W", columns, target)
+            _save(file, "directed", np.array(graph.directed), target)
+            if graph.errors is not None:
+                _save(file, "errors", graph.errors, target)
+            if graph.ids is not None:
+                _save(file, "ids", np.array(graph.ids, object), target)
+            _save(file, "provenance", provenance_text(graph.provenance), target)
+
+
+def _save(file: BinaryIO, name: str, value: Any, target: Target) -> None:
+    """Write one variable: text as UTF-8, lists as columns."""
+    from scipy.io import savemat
+    from scipy.io.matlab import MatWriteError
+
+    start = file.tell()
+    try:
+        savemat(file, {name: value}, oned_as="column")  # type: ignore[arg-type]
+    except MatWriteError as error:
+        raise _too_large(name, target) from error
+    if file.tell() - start > _MOST:
+        raise _too_large(name, target)
+
+
+def _too_large(name: str, target: Target) -> OutputError:
+    return OutputError(
+        f"{target.name}: {name} takes more than the 2 GB that MATLAB files of version "
+        "5 have room for; write .npz, .mtx or .parquet instead"
+    )
 
 
 plugin: type[Format] = MatLab

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Format
+from nnkgraph.formats._base import EXTRAS, Format
 from nnkgraph.formats._graphs import (
     Facts,
     check_nodes,
@@ -36,12 +36,7 @@ class Mtx(Format):
     """Matrix Market coordinate file (graphs)."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".mtx", ".mtx.gz")
-    sidecar: ClassVar[tuple[str, ...]] = (
-        "ids",
-        "errors",
-        "candidates",
-        "bridges",
-    )
+    sidecar: ClassVar[tuple[str, ...]] = EXTRAS
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write a symmetric matrix by its lower triangle, a directed one in full."""

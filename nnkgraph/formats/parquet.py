@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError, ResourceError
-from nnkgraph.formats._base import Format, unfit
+from nnkgraph.formats._base import EXTRAS, MADE, Format, check_unicode
 from nnkgraph.formats._columns import (
     as_array,
     check_own,
@@ -28,7 +27,6 @@ from nnkgraph.formats._columns import (
     some,
 )
 from nnkgraph.formats._graphs import (
-    MADE,
     TITLE,
     Facts,
     edge_arrays,
@@ -37,11 +35,10 @@ from nnkgraph.formats._graphs import (
 )
 from nnkgraph.formats.edgelist import TITLES, named_graph
 from nnkgraph.runtime.arrays import check_fits
-from nnkgraph.runtime.files import expect, show
+from nnkgraph.runtime.files import expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
@@ -393,9 +390,8 @@ def read_values(
             table.name,
             "column",
             lambda: likely_labels(rest, lambda one: table.texts(one, missing="")),
+            options.note,
         )
-        if len(usable) > 1:
-            options.note(f"{table.name}: labels are in {show(item)!r}")
     column = _named(table, item)
     names = _ids(table, roles)
     if names is None:
@@ -530,8 +526,8 @@ def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
     )
 
 
-_GROUP = 1 << 20
-"""Edges that are written at once."""
+_EDGE_BYTES = 32
+"""What an edge takes while it is written: a million of them make a row group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,12 +538,7 @@ class Parquet(Format):
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
     has_columns: ClassVar[bool] = True
-    sidecar: ClassVar[tuple[str, ...]] = (
-        "ids",
-        "errors",
-        "candidates",
-        "bridges",
-    )
+    sidecar: ClassVar[tuple[str, ...]] = EXTRAS
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read all columns of numbers, or the column of lists that the item names."""
@@ -573,9 +564,7 @@ class Parquet(Format):
         """Refuse ids that are no text, or that the file beside cannot carry."""
         arrow()
         super(Parquet, self).check_ids(ids, target)
-        for one in ids:
-            if not one.isascii() and any("\ud800" <= c <= "\udfff" for c in one):
-                raise unfit(one, target, "is no valid text; write .npz instead")
+        check_unicode(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write the columns source, target and weight, each undirected edge once."""
@@ -588,18 +577,18 @@ class Parquet(Format):
         )
         names = None if graph.ids is None else np.array(graph.ids, object)
         # A pipe does not say where it stands, which the footer has to tell.
-        file = stream if stream.seekable() else io.BytesIO()
-        with pa.parquet.ParquetWriter(
-            file, schema, compression="snappy", write_page_checksum=True
-        ) as writer:
-            for rows, cols, weights in edge_arrays(graph, _GROUP):
+        with (
+            seekable(stream) as file,
+            pa.parquet.ParquetWriter(
+                file, schema, compression="snappy", write_page_checksum=True
+            ) as writer,
+        ):
+            for rows, cols, weights in edge_arrays(graph, _EDGE_BYTES):
                 ends = (rows, cols) if names is None else (names[rows], names[cols])
                 columns = [pa.array(one, kind) for one in ends]
                 writer.write_table(
                     pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
                 )
-        if file is not stream:
-            stream.write(file.getbuffer())  # type: ignore[attr-defined]
 
 
 plugin: type[Format] = Parquet

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Extras, Format
-from nnkgraph.formats._graphs import MADE, from_edges, provenance_text
-from nnkgraph.formats.npz import extra_members, finished
+from nnkgraph.formats._base import MADE, Format
+from nnkgraph.formats._graphs import from_edges
+from nnkgraph.formats.npz import finished, graph_members
 from nnkgraph.runtime.archive import REAL, open_archive, write_archive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Note, Target
+    from nnkgraph.formats._base import Extras, Note, Target
     from nnkgraph.runtime.archive import Archive
     from nnkgraph.runtime.files import Source
 
@@ -42,11 +42,7 @@ class Pyg(Format):
             "edge_weight": a.data.astype(np.float64, copy=False),
             "num_nodes": np.array(graph.nodes, np.int64),
         }
-        extras = Extras(graph.ids, graph.errors, graph.candidates, graph.bridges)
-        members |= extra_members(extras)
-        members["directed"] = np.array(graph.directed)
-        members["provenance"] = np.array(provenance_text(graph.provenance))
-        write_archive(stream, members)
+        write_archive(stream, members | graph_members(graph))
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read what `write_graph` wrote, or the same arrays of another program."""

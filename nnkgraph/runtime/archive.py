@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from nnkgraph.errors import InputError
-from nnkgraph.runtime.arrays import check_fits, converted, new_array
+from nnkgraph.runtime.arrays import check_fits, converted, new_array, row_slices
 from nnkgraph.runtime.files import expect, show
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.runtime.files import Source
+
+    FloatArray = NDArray[np.floating[Any]]
+    IndexArray = NDArray[np.integer[Any]]
 
 
 REAL = "biuf"
@@ -177,7 +179,6 @@ def index_dtype(*largest: int) -> type[np.int32 | np.int64]:
 _DEFLATE_LIMIT = 1040
 """No deflated byte can stand for more bytes than this."""
 
-_CHUNK = 1 << 24
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -215,12 +216,11 @@ class Archive:
         flat = np.asarray(values).reshape(-1).view(np.uint8)
         with self._zip.open(self._members[key]) as stream:
             stream.read(header.offset)
-            for start in range(0, flat.size, _CHUNK):
-                wanted = min(_CHUNK, flat.size - start)
-                chunk = stream.read(wanted)
-                if len(chunk) != wanted:
+            for part in row_slices(flat.size, 1):
+                chunk = stream.read(part.stop - part.start)
+                if len(chunk) != part.stop - part.start:
                     raise InputError(f"{self.name}: {what} is truncated")
-                flat[start : start + wanted] = np.frombuffer(chunk, np.uint8)
+                flat[part] = np.frombuffer(chunk, np.uint8)
             if stream.read(1):
                 raise InputError(f"{self.name}: {what} is followed by other bytes")
         values = values.T if header.fortran else values

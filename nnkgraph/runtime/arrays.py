@@ -1,4 +1,4 @@
-"""How much memory an input may take."""
+"""Large arrays: in memory or in temporary files, within a limit, block by block."""
 
 from __future__ import annotations
 
@@ -369,12 +369,15 @@ _BLOCK = 64
 _LEAST_BLOCK, _MOST_BLOCK = 1 << 20, 1 << 25
 
 
-def row_slices(n: int, row_bytes: int) -> Iterator[slice]:
+def row_slices(n: int, row_bytes: int, *, fixed: bool = False) -> Iterator[slice]:
     """Cut n rows into blocks that are small against the limit.
 
-    What is computed for a row must not depend on the block that it is in.
+    What is computed for a row must not depend on the block that it is in. With `fixed`
+    blocks are the same whatever the limit: for sums over rows, which depend on them.
     """
-    most = min(_MOST_BLOCK, max(_LEAST_BLOCK, memory_limit() // _BLOCK))
+    most = _MOST_BLOCK
+    if not fixed:
+        most = min(most, max(_LEAST_BLOCK, memory_limit() // _BLOCK))
     rows = max(1, most // max(1, row_bytes))
     for start in range(0, n, rows):
         yield slice(start, min(start + rows, n))

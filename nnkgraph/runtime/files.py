@@ -1,4 +1,7 @@
-"""Opening text, compressed or not, so that damage is told with its place."""
+"""Files: inputs that are known by their first bytes, outputs that are whole or absent.
+
+Text is read and written here, too, compressed or not; damage is told with its place.
+"""
 
 from __future__ import annotations
 
@@ -469,6 +472,17 @@ def write_text(stream: BinaryIO, *, packed: bool) -> Iterator[Callable[[str], ob
             writer = gzip.GzipFile("", "wb", 6, stream, mtime=0)
             stream = stack.enter_context(writer)  # type: ignore[assignment]
         yield lambda text: stream.write(text.encode("utf-8"))
+
+
+@contextlib.contextmanager
+def seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Give a file in which one can go back; what is no such gets all in the end."""
+    if stream.seekable() and stream.readable():
+        yield stream
+        return
+    file = io.BytesIO()
+    yield file
+    stream.write(file.getbuffer())
 
 
 def _undecodable(stream: BinaryIO) -> int:

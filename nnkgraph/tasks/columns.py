@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data.checks import row_blocks
-from nnkgraph.formats._columns import is_key_name, leave_out
+from nnkgraph.formats import is_key_name, leave_out
 from nnkgraph.runtime import registry
+from nnkgraph.runtime.arrays import row_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,11 +77,15 @@ def key_facts(features: Features) -> list[dict[str, Any]]:
     return found
 
 
+def _blocks(x: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    return (x[rows] for rows in row_slices(len(x), 8 * x.shape[1], fixed=True))
+
+
 def _orders(x: NDArray[Any]) -> tuple[NDArray[np.bool_], ...]:
     """Return which columns are whole numbers, grow, and grow by one, row by row."""
     whole, grows, counts = (np.ones(x.shape[1], np.bool_) for _ in range(3))
     last = np.empty((0, x.shape[1]))
-    for block in row_blocks(x):
+    for block in _blocks(x):
         whole &= (block == np.trunc(block)).all(axis=0)
         if not whole.any():
             break
@@ -151,10 +155,10 @@ def column_facts(x: NDArray[Any]) -> dict[str, Any]:
         ``narrow`` beside the widest, narrowest first, and what follows.
     """
     n, d = x.shape
-    mean = sum(block.sum(axis=0, dtype=np.float64) for block in row_blocks(x)) / n
+    mean = sum(block.sum(axis=0, dtype=np.float64) for block in _blocks(x)) / n
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     square, zero = np.zeros(d), 0
-    for block in row_blocks(x):
+    for block in _blocks(x):
         low = np.minimum(low, block.min(axis=0))
         high = np.maximum(high, block.max(axis=0))
         square += np.square(block - mean).sum(axis=0)
@@ -209,7 +213,7 @@ def _principal(
     if (np.diff(first) < 0).any():
         return False
     products = np.zeros((len(first), len(first)))
-    for block in row_blocks(x):
+    for block in _blocks(x):
         part = (block[:, first] - mean[first]) / np.sqrt(variance[first])
         products += part.T @ part
     np.fill_diagonal(products, 0.0)

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from nnkgraph.build.graph import build_graph
 from nnkgraph.data import Features
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._dispatch import read_features
+from nnkgraph.formats import read_features
 from nnkgraph.runtime import registry
 
 

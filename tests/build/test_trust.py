@@ -12,8 +12,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from nnkgraph.build.graph import build_graph, rounded
 from nnkgraph.errors import ParameterError
-from nnkgraph.formats import read_graph
-from nnkgraph.formats._dispatch import write_graph
+from nnkgraph.formats import read_graph, write_graph
 
 
 @pytest.fixture(scope="module")

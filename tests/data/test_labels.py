@@ -6,7 +6,7 @@ import pytest
 
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError
-from nnkgraph.formats import read_labels, read_values
+from nnkgraph.formats import read_features, read_labels, read_values
 
 
 def test_numbers_are_ordered_by_value_and_text_by_letters():
@@ -28,6 +28,26 @@ def test_what_stands_for_no_label():
     assert Labels.of(["a", "", "NA", "b"]).codes.tolist() == [0, -1, -1, 1]
     assert Labels.of(["a", "x", "b"], missing="x").codes.tolist() == [0, -1, 1]
     assert Labels.of([0, -1, 1], missing="0").codes.tolist() == [-1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " NA", "n/a", "NaN", "null", "nil", "?", "Missing"]
+)
+def test_what_is_missing_is_the_same_for_labels_values_and_features(tmp_path, text):
+    assert Labels.of(["a", text, "b"]).codes.tolist() == [0, -1, 1]
+    path = tmp_path / "v.csv"
+    path.write_text(f"v,w\n1,2\n{text},3\n")
+    assert np.isnan(read_values(f"{path}::v").x[1, 0])
+    assert np.isnan(read_features(path, gaps=True).x[1, 0])
+    with pytest.raises(InputError, match=r"line 3, column 1 is (an empty|missing|NaN)"):
+        read_features(path)
+
+
+def test_a_dash_is_a_class_among_labels_and_missing_among_numbers(tmp_path):
+    assert Labels.of(["+", "-", "+"]).classes == ("+", "-")
+    path = tmp_path / "v.csv"
+    path.write_text("v\n1\n-\n")
+    assert np.isnan(read_values(f"{path}::v").x[1, 0])
 
 
 def test_minus_one_is_no_label_only_where_it_can_be_no_class():

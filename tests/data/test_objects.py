@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 
 from nnkgraph.build.graph import build_graph
 from nnkgraph.data import Features, Graph
-from nnkgraph.formats import read_graph
-from nnkgraph.formats._dispatch import write_graph
+from nnkgraph.formats import read_graph, write_graph
 
 IDS = [f"node {i}" for i in range(40)]
 X = np.random.default_rng(0).normal(size=(40, 3))

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from nnkgraph import formats
 from nnkgraph.errors import InputError, OutputError, ResourceError
-from nnkgraph.formats._into import find_place
+from nnkgraph.formats import find_place
 
 anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
@@ -79,7 +79,7 @@ def test_features_are_the_counts_where_there_are_no_components(tmp_path):
 @pytest.mark.parametrize("kind", [csr_matrix, csc_matrix])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
 def test_sparse_matrices_equal_dense_ones(tmp_path, monkeypatch, kind, dtype):
-    monkeypatch.setattr("nnkgraph.formats.h5ad._BLOCK_BYTES", 300)
+    monkeypatch.setattr("nnkgraph.runtime.arrays._MOST_BLOCK", 300)
     x = (X * 9).astype(dtype)
     path = make(tmp_path / "x.h5ad", kind(x))
     found = formats.read_features(f"{path}::X")
@@ -133,6 +133,15 @@ def test_damaged_sparse_matrices_are_refused(tmp_path, part, values):
             del file["X"][part]
             file["X"][part] = old + 12 if values is None else values
     with pytest.raises(InputError):
+        formats.read_features(f"{path}::X")
+
+
+@pytest.mark.parametrize("kind", [csr_matrix, csc_matrix])
+def test_a_sparse_matrix_that_begins_behind_its_first_value_is_refused(tmp_path, kind):
+    path = make(tmp_path / "x.h5ad", kind(X))
+    with h5py.File(path, "r+") as file:
+        file["X/indptr"][0] = 1  # all else fits: none decreases, the last is right
+    with pytest.raises(InputError, match="'indptr' of the sparse matrix is damaged"):
         formats.read_features(f"{path}::X")
 
 
@@ -383,7 +392,6 @@ def test_a_file_that_another_program_writes_to_is_left_alone(program, cells):
 
 def test_a_file_that_changes_meanwhile_is_left_alone(cells):
     from nnkgraph.build.graph import build_graph
-    from nnkgraph.kernels.gaussian import Gaussian
 
     features = formats.read_features(cells)
     place = find_place(str(cells), None, str(cells), no_clobber=False)
@@ -392,7 +400,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone(cells):
         file["new"] = 1
     changed = cells.read_bytes()
     with pytest.raises(OutputError, match="was changed"):
-        place.write(graph, features, Gaussian(), "none")
+        place.write(graph, np.zeros(graph.adjacency.nnz), "euclidean")
     assert cells.read_bytes() == changed
     assert [one.name for one in cells.parent.iterdir()] == [cells.name]
 

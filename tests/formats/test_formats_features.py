@@ -15,7 +15,7 @@ import pytest
 
 from nnkgraph import formats
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._dispatch import suffixes
+from nnkgraph.formats._choose import suffixes
 from nnkgraph.runtime import registry
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3) / 8 - 0.5
@@ -266,7 +266,7 @@ def test_a20_delimiters_are_told_or_found(tmp_path, name, text, delimiter):
     ],
 )
 def test_a31_chunked_datasets_equal_contiguous_ones(tmp_path, monkeypatch, options):
-    monkeypatch.setattr("nnkgraph.formats.h5._BLOCK_BYTES", 1000)
+    monkeypatch.setattr("nnkgraph.runtime.arrays._MOST_BLOCK", 1000)
     x = np.random.default_rng(0).normal(size=(101, 7))
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["plain"] = x

@@ -22,7 +22,7 @@ from nnkgraph import formats
 from nnkgraph.data import Graph
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, OutputError, ParameterError
-from nnkgraph.formats._dispatch import suffixes
+from nnkgraph.formats._choose import suffixes
 
 FORMATS = tuple(one[1:] for one in suffixes("write_graph"))
 WEIGHTS = [5e-324, 0.1, 1e308, 1 / 3, 2.0**-1022, 7.0]
@@ -75,6 +75,22 @@ def test_every_format_carries_everything(tmp_path, suffix, ids, directed):
     graph = full(directed=directed, ids=ids)
     formats.write_graph(tmp_path / f"a.{suffix}", graph)
     assert_same(formats.read_graph(tmp_path / f"a.{suffix}"), graph)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_graph_of_many_blocks_is_written_as_one(
+    tmp_path, monkeypatch, suffix, directed
+):
+    graph = full(directed=directed)
+    formats.write_graph(tmp_path / f"a.{suffix}", graph)
+    whole = (tmp_path / f"a.{suffix}").read_bytes()
+    # A node or an edge at a time becomes text; two edges are a group of Parquet.
+    monkeypatch.setattr("nnkgraph.runtime.arrays._MOST_BLOCK", 64)
+    formats.write_graph(tmp_path / f"a.{suffix}", graph)
+    assert_same(formats.read_graph(tmp_path / f"a.{suffix}"), graph)
+    same = (tmp_path / f"a.{suffix}").read_bytes() == whole
+    assert same == (suffix != "parquet")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -352,6 +368,18 @@ def test_edge_lists_of_other_programs_are_read(tmp_path, name, text, ids, edges)
     assert graph.ids == ids
     assert not graph.directed
     assert {(i, j): w for i, j, w in _upper(graph)} == edges
+
+
+@pytest.mark.parametrize("name", ["g.tsv", "g.csv", "g.edgelist"])
+def test_ids_of_nineteen_digits_are_names_and_no_numbers(tmp_path, name):
+    # They are the same as float64, and one is beyond int64.
+    ids = ("9223372036854775807", "9223372036854775808", "0000000000000000001")
+    sep = {"tsv": "\t", "csv": ","}.get(name[2:], " ")
+    text = f"{ids[0]}{sep}{ids[1]}{sep}0.5\n{ids[1]}{sep}{ids[2]}{sep}2\n"
+    (tmp_path / name).write_text(text)
+    graph = formats.read_graph(tmp_path / name)
+    assert graph.ids == ids
+    assert {(i, j): w for i, j, w in _upper(graph)} == {(0, 1): 0.5, (1, 2): 2.0}
 
 
 def test_graphml_of_networkx_and_igraph_is_read(tmp_path):

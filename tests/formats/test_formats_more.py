@@ -20,6 +20,8 @@ from test_formats_graphs import assert_same, full, make
 
 from nnkgraph import formats
 from nnkgraph.errors import InputError, OutputError, ParameterError
+from nnkgraph.formats._base import Target
+from nnkgraph.formats.mat import MatLab
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3) / 8 - 0.5
 
@@ -456,6 +458,37 @@ def test_a_graph_beyond_two_gigabytes_is_no_mat_file(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match=r"W takes more than the 2 GB.*\.npz"):
         formats.write_graph(tmp_path / "g.mat", full())
     assert not list(tmp_path.iterdir())
+
+
+def test_ids_beyond_two_gigabytes_are_no_mat_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("nnkgraph.formats.mat._MOST", 1000)
+    graph = make([(0, 1, 1.0)], 2, ids=("a", "b" * 1000))
+    with pytest.raises(OutputError, match=r"ids takes more than the 2 GB"):
+        formats.write_graph(tmp_path / "g.mat", graph)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mat_file_has_no_date_and_is_the_same_through_a_pipe(tmp_path):
+    formats.write_graph(tmp_path / "g.mat", full())
+    data = (tmp_path / "g.mat").read_bytes()
+    assert data[:116].rstrip() == b"MATLAB 5.0 MAT-file, written by nnkgraph"
+    assert data[116:128] == bytes(8) + b"\x00\x01IM"
+    with (tmp_path / "pipe").open("wb") as stream:  # not readable, as pipes are
+        MatLab().write_graph(stream, full(), Target("-", ".mat"))
+    assert (tmp_path / "pipe").read_bytes() == data
+
+
+def test_cells_within_cells_are_no_danger(tmp_path):
+    """``scipy.io.loadmat`` does not survive this."""
+    head = struct.pack("<IIIIIIiiI4s", 6, 8, 1, 0, 5, 8, 1, 1, 1 << 16 | 1, b"c")
+    sizes = range(48 * 100_000, 0, -48)
+    cells = b"".join(struct.pack("<II", 14, size - 8) + head for size in sizes)
+    begin = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\x01IM"
+    (tmp_path / "x.mat").write_bytes(begin + cells)
+    with pytest.raises(InputError, match="no matrix inside"):
+        formats.read_features(tmp_path / "x.mat")
+    with pytest.raises(InputError, match="no list of text"):
+        formats.read_labels(f"{tmp_path}/x.mat::c")
 
 
 def packed_bomb(size):

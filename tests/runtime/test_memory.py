@@ -324,3 +324,11 @@ def test_components_are_those_of_scipy():
         expected, names = connected_components(a, directed=False)
         assert count == expected
         assert np.array_equal(label, names)
+
+
+def test_blocks_for_sums_are_the_same_whatever_the_limit():
+    with limited(1 << 26):
+        fixed = list(row_slices(10**5, 800, fixed=True))
+        assert len(list(row_slices(10**5, 800))) > len(fixed)
+    with limited(1 << 33):
+        assert list(row_slices(10**5, 800, fixed=True)) == fixed

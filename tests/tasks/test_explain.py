@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, save_npz
 from nnkgraph.build.graph import build_graph
 from nnkgraph.cli.commands.explain import table_of
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._dispatch import read_features, write_graph
+from nnkgraph.formats import read_features, write_graph
 from nnkgraph.tasks.explain import explain, explain_built, find_node
 from nnkgraph.tasks.explain.picture import (
     draw_explanation,

@@ -17,7 +17,7 @@ import click
 from nnkgraph import formats
 from nnkgraph.build import report
 from nnkgraph.build.budget import check_budget, check_output_room, estimate
-from nnkgraph.build.graph import build_graph, check_distances
+from nnkgraph.build.graph import build_graph, check_distances, edge_distances
 from nnkgraph.build.run import estimated_seconds
 from nnkgraph.build.settings import (
     DEFAULT_K,
@@ -45,7 +45,6 @@ from nnkgraph.cli.files import (
 )
 from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
-from nnkgraph.formats._into import Place, find_place
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import limited, memory_limit
 from nnkgraph.runtime.checkpoint import remove_checkpoint
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from nnkgraph.build.shards import Shard
     from nnkgraph.cli.files import Files
     from nnkgraph.data import Features, Graph
+    from nnkgraph.formats import Place
     from nnkgraph.methods import Method
 
 
@@ -128,7 +128,7 @@ class CellFile:
     @cached_property
     def place(self) -> Place:
         """The file as it was before anything was computed."""
-        return find_place(
+        return formats.find_place(
             self.path, self.key, self.features, no_clobber=self.no_clobber
         )
 
@@ -148,7 +148,10 @@ class CellFile:
     def write(self, graph: Graph, features: Features, settings: dict[str, Any]) -> None:
         """Put the graph in, and say where."""
         kernel = kernel_of(settings["kernel"], settings["sigma"])
-        self.place.write(graph, features, kernel, settings["scale"])
+        self.place.write(
+            graph,
+            *edge_distances(features, graph.adjacency, kernel, settings["scale"]),
+        )
         *matrices, about = self.place.keys.paths
         talk.summary(f"{self.path}: holds {', '.join(matrices)} and {about} now")
 

@@ -1,0 +1,111 @@
+"""Which format a file has: by the longest known ending of its name, or as told."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+from nnkgraph.errors import ParameterError
+from nnkgraph.formats._base import MADE
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.files import BY, is_stdout, open_source, show
+
+if TYPE_CHECKING:
+    from nnkgraph.formats._base import Format
+    from nnkgraph.runtime.files import Source
+
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+"""Endings of files that are not read; every program that makes them writes CSV."""
+
+
+def split_item(spec: str) -> tuple[str, str | None]:
+    """Split ``FILE::ITEM``; a path that exists as a whole wins."""
+    path, item = spec, ""
+    while not (path == "-" or os.path.exists(path)):  # noqa: PTH110 - any string
+        path, mark, tail = path.rpartition("::")
+        if not mark:
+            # Nothing exists: the last mark is the likeliest to be ours.
+            path, _, item = spec.rpartition("::") if "::" in spec else (spec, "", "")
+            break
+        item = f"{tail}::{item}" if item else tail
+    return path, item or None
+
+
+@cache
+def suffixes(role: str) -> dict[str, str]:
+    """Return every suffix that serves a role, and the name of its format."""
+    return {
+        suffix: name
+        for name in registry.names("formats")
+        if registry.load("formats", name).can(role)
+        for suffix in registry.load("formats", name).suffixes
+    }
+
+
+def is_known(path: str | os.PathLike[str], role: str) -> bool:
+    """Return whether a name says which format a file has, for a role."""
+    name = split_item(os.fspath(path))[0].lower()
+    return name.endswith(tuple(suffixes(role)))
+
+
+def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
+    """Return the format for a path, and the suffix that stands for it."""
+    known = suffixes(role)
+    lower = os.path.basename(path).lower()  # noqa: PTH119 - any string
+    ending = max((s for s in known if lower.endswith(s)), key=len, default="")
+    if wanted is not None:
+        suffix = "." + wanted.lower().removeprefix(".")
+        if suffix not in known:
+            suffix = next((s for s in known if known[s] == suffix[1:]), "")
+        # A name such as graph.txt.gz asks for compression whatever the format is.
+        if suffix + ".gz" in known and lower.endswith(".gz"):
+            suffix += ".gz"
+    else:
+        suffix = ending
+    if suffix in known:
+        return registry.load("formats", known[suffix])(), suffix
+    choices = ", ".join(known)
+    if wanted is not None:
+        raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
+    if is_stdout(path):
+        raise ParameterError(f"{show(path)}: name its format ({BY})")
+    _refuse_others(role, path, lower)
+    raise ParameterError(
+        f"{show(path)}: the file name ends in none of {choices}; rename it or name "
+        f"its format ({BY})"
+    )
+
+
+def _refuse_others(role: str, path: str, lower: str) -> None:
+    """Say what helps where a name belongs to a kind of file that is no use here."""
+    what = ""
+    if lower.endswith(_SPREADSHEETS) and role.startswith("read"):
+        what = "spreadsheets are not read: save it as CSV (or Parquet)"
+    elif lower.endswith(_SPREADSHEETS):
+        what = "spreadsheets are not written: write .csv, which they open"
+    elif role == "read_graph" and lower.endswith(tuple(suffixes("read_features"))):
+        what = f"such files hold features, not a graph: {MADE}"
+    if what:
+        raise ParameterError(f"{show(path)}: {what}")
+
+
+def reader(role: str, spec: str, wanted: str | None) -> tuple[Format, Source]:
+    """Open ``FILE::ITEM`` and return the format that reads it, and the source."""
+    path, item = split_item(spec)
+    if path == "-":
+        choose(role, path, wanted)  # before anything is waited for
+    source = open_source(path, item=item, name=spec)
+    if role == "read_features":
+        from nnkgraph.formats._graphs import refuse_graph
+
+        refuse_graph(source, by_name=wanted is None)
+    plugin, suffix = choose(role, path, wanted)
+    columns = role == "read_column" and not plugin.binary  # of a table of text
+    if source.item is not None and not (plugin.has_items or columns):
+        raise ParameterError(
+            f"{source.name}: this format holds a single array; leave out "
+            f"'::{show(source.item)}'"
+        )
+    return plugin, dataclasses.replace(source, suffix=suffix)
