@@ -188,7 +188,7 @@ class Frame:
         return seen
 
 
-def descended(
+def build_index(
     data: FloatArray,
     width: int,
     base: str,
@@ -220,7 +220,7 @@ def descended(
     )
 
 
-def mended(
+def completed(
     wanted: Wanted, index: IndexArray, score: FloatArray, backend: str, threads: int
 ) -> Candidates:
     """Return candidates: add what is missing, and what only the other side saw.

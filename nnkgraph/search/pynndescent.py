@@ -12,7 +12,13 @@ from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import granted_cpus
 from nnkgraph.search import index_dtype, ranked_blocks
-from nnkgraph.search._descent import Frame, check_base, descended, mended, warm_start
+from nnkgraph.search._descent import (
+    Frame,
+    build_index,
+    check_base,
+    completed,
+    warm_start,
+)
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, IndexArray
@@ -48,13 +54,15 @@ class Pynndescent:
         index[index == np.arange(n)[:, np.newaxis]] = -1
         index, score = ranked_blocks(wanted, index)
         index, score = index[:, :k].copy(), score[:, :k].copy()
-        return mended(wanted, index, score, registry.spec(resolved), resolved.threads)
+        return completed(
+            wanted, index, score, registry.spec(resolved), resolved.threads
+        )
 
     def _descend(self, wanted: Wanted) -> IndexArray:
         """Return n x (k + 1) candidates, with the row itself and -1 among them."""
         x = wanted.x
         with warm_start():
-            index, _ = descended(
+            index, _ = build_index(
                 Frame.of(x)(x),
                 wanted.k + 1,
                 wanted.base,

@@ -14,7 +14,13 @@ from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import blocks, registry
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import Wanted, index_dtype, ranked
-from nnkgraph.search._descent import Frame, check_base, descended, mended, warm_start
+from nnkgraph.search._descent import (
+    Frame,
+    build_index,
+    check_base,
+    completed,
+    warm_start,
+)
 from nnkgraph.search.exact import nearest_to
 
 if TYPE_CHECKING:
@@ -91,7 +97,7 @@ _ALONE = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Parted:
+class PartSearch:
     """Rows in parts; small, because it travels to the workers."""
 
     x: Shared
@@ -141,7 +147,9 @@ def rows_of_part(n: int, parts: int, part: int, seed: int) -> IndexArray:
     return np.concatenate(found).astype(index_dtype(n))
 
 
-def answer(task: Parted, part: int, index: IndexArray, score: FloatArray) -> None:
+def search_part(
+    task: PartSearch, part: int, index: IndexArray, score: FloatArray
+) -> None:
     """Write a part's best candidates of all rows, never the row itself.
 
     Parameters
@@ -156,7 +164,11 @@ def answer(task: Parted, part: int, index: IndexArray, score: FloatArray) -> Non
         return
     data = np.ascontiguousarray(x[own])
     with _ALONE:
-        near = _exactly(task, data) if len(own) < _FEW else _by_descent(task, data)
+        near = (
+            _search_exactly(task, data)
+            if len(own) < _FEW
+            else _search_approximately(task, data)
+        )
         for start in range(0, len(x), _PART_ROWS):
             rows = slice(start, min(start + _PART_ROWS, len(x)))
             first, last = np.searchsorted(own, [rows.start, rows.stop])
@@ -170,11 +182,11 @@ def answer(task: Parted, part: int, index: IndexArray, score: FloatArray) -> Non
             score[rows, :width] = value[:, :width]
 
 
-def _by_descent(task: Parted, data: FloatArray) -> Near:
+def _search_approximately(task: PartSearch, data: FloatArray) -> Near:
     """Return what answers by an index, approximately."""
     asked = min(max(task.width, _BEAM), len(data))
     with warm_start():
-        index = descended(
+        index = build_index(
             task.frame(data),
             min(task.k, len(data) - 1) + 1,
             task.base,
@@ -200,7 +212,7 @@ def _by_descent(task: Parted, data: FloatArray) -> Near:
     return near
 
 
-def _exactly(task: Parted, data: FloatArray) -> Near:
+def _search_exactly(task: PartSearch, data: FloatArray) -> Near:
     """Return what answers by looking at all rows."""
     serial = registry.create("executors", "serial")
 
@@ -279,7 +291,7 @@ class Sharded:
             _run_combine(wanted.pool, given, spare.outputs, n)
             best, spare = spare, best
         index, score = (np.array(one.open()) for one in best.outputs)
-        return mended(wanted, index, score, registry.spec(resolved), self.threads)
+        return completed(wanted, index, score, registry.spec(resolved), self.threads)
 
     def find_part(self, wanted: Wanted, part: int) -> tuple[IndexArray, FloatArray]:
         """Return the best candidates of every row among those of one part.
@@ -293,9 +305,9 @@ class Sharded:
         index, score = (np.array(one.open()[0]) for one in answers.outputs)
         return index, score
 
-    def task(self, wanted: Wanted) -> Parted:
+    def task(self, wanted: Wanted) -> PartSearch:
         """Return what a worker needs to know about any part."""
-        return Parted(
+        return PartSearch(
             wanted.pool.share(wanted.x),
             Frame.of(wanted.x),
             self.parts,
@@ -330,7 +342,7 @@ class _Lists:
 class _Round:
     """Parts that are asked at the same time, and where their answers go."""
 
-    task: Parted
+    task: PartSearch
     first: int
     answers: _Lists | None
     """None where workers cannot write to them; then they return them."""
@@ -338,7 +350,7 @@ class _Round:
 
 def _run(
     wanted: Wanted,
-    task: Parted,
+    task: PartSearch,
     first: int,
     answers: _Lists,
     count: int,
@@ -347,7 +359,7 @@ def _run(
     with blocks.without_timeout(wanted.pool):  # a part may take hours
         blocks.run(
             wanted.pool,
-            _ask,
+            _search_parts,
             _Round(task, first, answers if wanted.pool.in_place else None),
             answers.outputs,
             rows=count,
@@ -376,7 +388,9 @@ _Given = tuple[_Lists, int, _Lists | None, int]
 """Answers, of how many parts, the best of the parts before, and how many to keep."""
 
 
-def _ask(round_: _Round, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
+def _search_parts(
+    round_: _Round, start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
     # Answers are written where they belong block by block, because all of them may be
     # more than a worker has room for.
     task, answers = round_.task, round_.answers
@@ -387,7 +401,7 @@ def _ask(round_: _Round, start: int, stop: int) -> tuple[IndexArray, FloatArray]
     else:
         index, score = (one.open()[start:stop] for one in answers.outputs)
     for at in range(start, stop):
-        answer(task, round_.first + at, index[at - start], score[at - start])
+        search_part(task, round_.first + at, index[at - start], score[at - start])
     return index, score
 
 

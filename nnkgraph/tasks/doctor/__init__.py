@@ -13,7 +13,7 @@ from nnkgraph.runtime.executors import open_pool
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.columns import describe_columns
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._figures import MIN_WEIGHT, Case
+from nnkgraph.tasks.doctor._figures import MIN_WEIGHT, SearchedRows
 from nnkgraph.tasks.doctor._findings import Suggestion, better_scale, findings, suggest
 
 if TYPE_CHECKING:
@@ -81,20 +81,20 @@ def diagnose(
     rows = rows_of(features, plan, stages)
     seconds = estimated_seconds(rows.x, plan.k)
     with open_pool(executor, workers, seconds=seconds) as pool:
-        case = Case.of(plan, rows, pool, seed, stages)
+        searched = SearchedRows.of(plan, rows, pool, seed, stages)
         figures = {
-            **_all_figures(features, case, columns),
+            **_all_figures(features, searched, columns),
             "scale": given["scale"],
             "replaced": list(replaced.values()),
         }
-        suggestion = _suggested(features, case, given, columns, pool, seed, stages)
+        suggestion = _suggested(features, searched, given, columns, pool, seed, stages)
     changed = {name: given[name] for name in replaced}
     if suggestion:
         settings = {**changed, **suggestion.settings}
         reasons = [*replaced.values(), *suggestion.reasons]
         suggestion = replace(suggestion, settings=settings, reasons=reasons)
     return Diagnosis(
-        figures, findings(figures), suggestion, list(case.candidates.notes)
+        figures, findings(figures), suggestion, list(searched.candidates.notes)
     )
 
 
@@ -123,7 +123,7 @@ def _without_direction(
 
 
 def _all_figures(
-    features: Features, case: Case, columns: dict[str, Any]
+    features: Features, searched: SearchedRows, columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Count and measure everything."""
     return {
@@ -133,28 +133,28 @@ def _all_figures(
             "dtype": features.dtype,
         },
         "ids": features.ids is not None,
-        "kernel": registry.spec(case.plan.kernel),
-        "local": case.is_local,
-        "rows": _figures.row_facts(case),
+        "kernel": registry.spec(searched.plan.kernel),
+        "local": searched.is_local,
+        "rows": _figures.row_facts(searched),
         "columns": columns,
         "search": {
-            **report.search_facts(case.candidates),
-            "exact": case.candidates.exact,
+            **report.search_facts(searched.candidates),
+            "exact": searched.candidates.exact,
         },
-        "support": _figures.support_facts(case),
-        "overlap": _figures.overlap_facts(case),
-        "graphs": _figures.graph_facts(case),
-        "hubs": _figures.hub_facts(case, features.ids),
-        "outside": _figures.outside_facts(case),
-        "distances": _figures.distance_facts(case),
-        "certificate": report.certificate(case.solved(), case.rows.origin),
-        "warnings": [*features.warnings, *k_warnings(case.plan.k, case.rows)],
+        "support": _figures.support_facts(searched),
+        "overlap": _figures.overlap_facts(searched),
+        "graphs": _figures.graph_facts(searched),
+        "hubs": _figures.hub_facts(searched, features.ids),
+        "outside": _figures.outside_facts(searched),
+        "distances": _figures.distance_facts(searched),
+        "certificate": report.certificate(searched.solved(), searched.rows.origin),
+        "warnings": [*features.warnings, *k_warnings(searched.plan.k, searched.rows)],
     }
 
 
 def _suggested(
     features: Features,
-    case: Case,
+    searched: SearchedRows,
     given: dict[str, Any],
     columns: dict[str, Any],
     pool: Pool,
@@ -163,14 +163,14 @@ def _suggested(
 ) -> Suggestion | None:
     """Try options out, on scaled features where those need it."""
     free = given["sigma"] in {None, "auto"} and ":" not in given["kernel"]
-    scale, why = better_scale(case, given["scale"], columns)
+    scale, why = better_scale(searched, given["scale"], columns)
     if not scale:
-        return suggest(case, free_sigma=free)
+        return suggest(searched, free_sigma=free)
     plan = make_plan(features, **{**given, "scale": scale})
     rows = rows_of(features, plan, stages)
-    scaled = suggest(Case.of(plan, rows, pool, seed, stages), free_sigma=free)
+    scaled = suggest(SearchedRows.of(plan, rows, pool, seed, stages), free_sigma=free)
     if scaled is None:
-        return suggest(case, free_sigma=free)
+        return suggest(searched, free_sigma=free)
     return replace(
         scaled,
         settings={**scaled.settings, "scale": scale},

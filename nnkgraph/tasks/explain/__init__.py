@@ -26,7 +26,7 @@ from nnkgraph.runtime import registry
 from nnkgraph.runtime.executors import open_pool
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.explain.built import (
-    Case,
+    Setup,
     built_of,
     check_method,
     one_row,
@@ -322,8 +322,8 @@ def explain(
         executor=executor,
     )
     check_method(registry.spec(plan.method), has_error=plan.method.has_error)
-    case = Case(features, plan, seed)
-    return _explained(case, node, _searched, workers, executor, stages or Stages())
+    setup = Setup(features, plan, seed)
+    return _explained(setup, node, _searched, workers, executor, stages or Stages())
 
 
 def explain_built(
@@ -355,7 +355,7 @@ def explain_built(
     """
     features = features if isinstance(features, Features) else Features.of(features)
     built = built_of(graph, features, name)
-    found = _explained(built.case, node, built.find, 1, "serial", stages or Stages())
+    found = _explained(built.setup, node, built.find, 1, "serial", stages or Stages())
     edges = int(graph.adjacency[[found.node]].nnz)
     facts = {**found.facts, "edges": edges, "rule": graph.provenance["rule"]}
     notes = [*found.notes, *remark_on_error(facts["error"], graph, found.node)]
@@ -363,14 +363,14 @@ def explain_built(
 
 
 def _explained(
-    case: Case,
+    setup: Setup,
     node: int | str,
     find: Finder,
     workers: int | str,
     executor: str,
     stages: Stages,
 ) -> Explanation:
-    features, plan = case.features, case.plan
+    features, plan = setup.features, setup.plan
     asked, notes = find_node(features, node)
     rows = rows_of(features, plan, stages)
     merged = rows.first is not None and rows.origin is not None
@@ -386,7 +386,7 @@ def _explained(
     with open_pool(executor, workers, seconds=seconds) as pool:
         with stages("start"):
             warm_up(pool, rows.x, plan.kernel, plan.method)
-        candidates, fitted = find(Run(plan, rows, pool, case.seed), place, stages)
+        candidates, fitted = find(Run(plan, rows, pool, setup.seed), place, stages)
         with stages("solve"):
             solved = _solve(rows, place, candidates, plan, fitted)
     entries = entries_of(solved, rows, features, plan)

@@ -34,7 +34,7 @@ Finder = Callable[[Run, int, "Stages"], "tuple[Candidates, Kernel]"]
 
 
 @dataclass(frozen=True)
-class Case:
+class Setup:
     """Features, and how their neighborhoods are made."""
 
     features: Features
@@ -46,7 +46,7 @@ class Case:
 class Built:
     """What a graph says about its neighborhoods."""
 
-    case: Case
+    setup: Setup
     sigma: float | None
     listed: IndexArray | None
     """The candidates of all nodes, where the graph holds them."""
@@ -102,8 +102,8 @@ def built_of(graph: Graph, features: Features, name: str) -> Built:
         scale=recipe.scale,
         duplicates=recipe.duplicates,
     )
-    case = Case(features, plan, 0)
-    return Built(case, recipe.sigma, graph.candidates, recipe.search)
+    setup = Setup(features, plan, 0)
+    return Built(setup, recipe.sigma, graph.candidates, recipe.search)
 
 
 def contradictions(
