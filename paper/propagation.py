@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from nnkgraph.tasks.propagate import LAPLACIANS, Propagator, errors, sample
+from nnkgraph.tasks.propagate import LAPLACIANS, errors, sample
 from paper import data, figures
 from paper.graphs import Kind, build, fair, published
+from paper.inverse import InversePropagator
 from paper.results import Row, Table, mean, where, write_csv
 from paper.setting import NUMBERS, Setting, say
 
@@ -132,15 +133,13 @@ def _propagate(
 ) -> list[Row]:
     """Build one graph, and propagate labels on it as often as is asked for."""
     graph, seconds = build(kind, x)
-    ready, found = Propagator(graph), []
+    ready, found = InversePropagator(graph), []
     everywhere = np.ones(len(y), np.bool_)
     for case in cases:
         tried = []
         for draw in range(case["draws"]):
             labels = sample(y, case["share"], seed=1000 * case["subset"] + draw)
-            answer = ready(
-                labels, int(y.max()) + 1, laplacian=case["laplacian"], solver="inverse"
-            )
+            answer = ready(labels, int(y.max()) + 1, laplacian=case["laplacian"])
             tried.append(errors(answer, y, everywhere))
         reached = [100 * one["of_reached"] for one in tried if one]
         found.append(

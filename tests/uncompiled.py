@@ -102,17 +102,21 @@ def two_groups():
     return kept
 
 
-def joined_in_files():
-    """Return the rows of a matrix whose two directions were joined with files."""
-    from nnkgraph.build.symmetrize import Rule, join_external
+def joined():
+    """Return the rows of a matrix whose two directions were joined, in many blocks."""
+    from nnkgraph.build.symmetrize import symmetrize
+    from nnkgraph.data import Candidates, Neighborhoods
+    from nnkgraph.runtime.arrays import limited
 
     rng = np.random.default_rng(7)
-    index = np.argsort(rng.random((80, 80)), axis=1)[:, :6].astype(np.int32)
-    index[rng.random((80, 6)) < 0.2] = -1
-    weights = np.where(index < 0, 0.0, rng.random((80, 6)))
-    rule = Rule(0, 1e-8, rng.random(80), np.ones(80), np.arange(80))
-    parts, _ = join_external(index, weights, lambda rows: weights[rows] > 0.9, rule)
-    return parts
+    index = np.argsort(rng.random((400, 400)), axis=1)[:, :6].astype(np.int32)
+    index[index == np.arange(400)[:, np.newaxis]] = -1
+    weights = np.where(index < 0, 0.0, rng.random(index.shape))
+    found = Neighborhoods(weights, rng.random(400))
+    candidates = Candidates(index, np.zeros(index.shape))
+    with limited(1):
+        a, _ = symmetrize(candidates, found, rule="error", min_degree=1)
+    return a.data, a.indices, a.indptr
 
 
 def problems():
@@ -152,7 +156,7 @@ def results():
     found["queries"] = asked.weights.toarray()
     for at, values in enumerate(two_groups()):
         found[f"two groups, {at}"] = values
-    for at, values in enumerate(joined_in_files()):
+    for at, values in enumerate(joined()):
         found[f"joined in files, {at}"] = values
     rng = np.random.default_rng(5)
     index = np.argsort(rng.random((30, 30)), axis=1)[:, :6].astype(np.int32)

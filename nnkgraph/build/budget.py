@@ -121,8 +121,8 @@ def check_budget(budget: Budget) -> None:
         whole = f" by {budget.whole}, as a whole" if budget.whole else ""
         raise ResourceError(
             f"about {in_words(budget.memory)} of memory are needed{whole}, and "
-            f"{in_words(there)} are available; use a smaller `k` or fewer `workers`, or a "
-            "machine with more"
+            f"{in_words(there)} are available; use a smaller `k` or fewer `workers`, "
+            "or a machine with more"
         )
     addresses = free_addresses()
     if 0 <= addresses < budget.mapped - taken_memory():

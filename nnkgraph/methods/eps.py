@@ -36,7 +36,7 @@ _TREE_COLUMNS = 8
 
 
 @dataclass(frozen=True)
-class _Part:
+class _RadiusInputs:
     x: Shared
     base: str
     radius: float
@@ -52,10 +52,10 @@ def within_radius(wanted: Wanted, radius: float) -> Candidates:
         Where there are too many of them.
     """
     pool, n = wanted.pool, len(wanted.asking)
-    part = _Part(pool.share(wanted.x), wanted.base, radius)
+    inputs = _RadiusInputs(pool.share(wanted.x), wanted.base, radius)
     tree = wanted.x.shape[1] <= _TREE_COLUMNS
     count = pool.output((n,), np.int64)
-    _run(wanted, _counts_in_tree if tree else _counts, part, (count,))
+    _run(wanted, _counts_in_tree if tree else _counts, inputs, (count,))
     width = int(count.open().max(initial=0))
     needed = n * width * _BYTES
     if needed > _MOST_BYTES:
@@ -65,16 +65,16 @@ def within_radius(wanted: Wanted, radius: float) -> Candidates:
             f"{int(count.open().sum())}; {needed / 2**30:.0f} GB would be needed: use "
             "a smaller radius"
         )
-    part = _Part(part.x, wanted.base, radius, width)
+    inputs = _RadiusInputs(inputs.x, wanted.base, radius, width)
     index = pool.output((n, width), index_dtype(len(wanted.x)))
     distance = pool.output((n, width), np.float64)
-    _run(wanted, _lists_of_tree if tree else _lists, part, (index, distance))
+    _run(wanted, _lists_of_tree if tree else _lists, inputs, (index, distance))
     return Candidates(index.open(), distance.open(), backend="radius")
 
 
-def _run(wanted: Wanted, function: Any, part: _Part, outputs: Any) -> None:
+def _run(wanted: Wanted, function: Any, inputs: _RadiusInputs, outputs: Any) -> None:
     n, first, block = len(wanted.asking), wanted.asking.start, wanted.block
-    blocks.run(wanted.pool, function, part, outputs, rows=n, first=first, block=block)
+    blocks.run(wanted.pool, function, inputs, outputs, rows=n, first=first, block=block)
 
 
 @compiled
@@ -108,32 +108,34 @@ def _list_pairs(
                 place += 1
 
 
-def _task(part: _Part, start: int) -> tuple[Any, ...]:
-    base = BASES.index(part.base)
-    return frozen(part.x.open()), start, base, part.radius, base == 0
+def _task(inputs: _RadiusInputs, start: int) -> tuple[Any, ...]:
+    base = BASES.index(inputs.base)
+    return frozen(inputs.x.open()), start, base, inputs.radius, base == 0
 
 
-def _counts(part: _Part, start: int, stop: int) -> tuple[IndexArray]:
+def _counts(inputs: _RadiusInputs, start: int, stop: int) -> tuple[IndexArray]:
     out = np.zeros(stop - start, np.int64)
-    _count_pairs(*_task(part, start), out)
+    _count_pairs(*_task(inputs, start), out)
     return (out,)
 
 
-def _lists(part: _Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
-    x = part.x.open()
-    index = np.full((stop - start, part.width), -1, index_dtype(len(x)))
-    _list_pairs(*_task(part, start), index)
-    return _in_order(part, start, stop, index)
+def _lists(
+    inputs: _RadiusInputs, start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
+    x = inputs.x.open()
+    index = np.full((stop - start, inputs.width), -1, index_dtype(len(x)))
+    _list_pairs(*_task(inputs, start), index)
+    return _in_order(inputs, start, stop, index)
 
 
 def _in_order(
-    part: _Part, start: int, stop: int, index: IndexArray
+    inputs: _RadiusInputs, start: int, stop: int, index: IndexArray
 ) -> tuple[IndexArray, FloatArray]:
     """Rank by distances of our own, and drop what is beyond the radius by them."""
-    x = part.x.open()
-    index, score = ranked(x, x[start:stop], index, part.base)
-    distance = distance_of(score, part.base)
-    beyond = ~(distance <= part.radius)
+    x = inputs.x.open()
+    index, score = ranked(x, x[start:stop], index, inputs.base)
+    distance = distance_of(score, inputs.base)
+    beyond = ~(distance <= inputs.radius)
     index[beyond], distance[beyond] = -1, np.inf
     return index, distance
 
@@ -158,29 +160,31 @@ class _Same:
         return id(self.rows.open())
 
 
-def _answers(part: _Part, start: int, stop: int, **how: Any) -> Any:
+def _answers(inputs: _RadiusInputs, start: int, stop: int, **how: Any) -> Any:
     """Ask a tree of all rows, about a radius that rounding cannot make too small."""
-    p = 2.0 if part.base == "squared-distance" else 1.0
-    reach, x = part.radius * (1.0 + 1e-12), part.x.open()
-    return _tree(_Same(part.x)).query_ball_point(x[start:stop], reach, p=p, **how)
+    p = 2.0 if inputs.base == "squared-distance" else 1.0
+    reach, x = inputs.radius * (1.0 + 1e-12), inputs.x.open()
+    return _tree(_Same(inputs.x)).query_ball_point(x[start:stop], reach, p=p, **how)
 
 
-def _counts_in_tree(part: _Part, start: int, stop: int) -> tuple[IndexArray]:
-    found = _answers(part, start, stop, return_length=True)
+def _counts_in_tree(inputs: _RadiusInputs, start: int, stop: int) -> tuple[IndexArray]:
+    found = _answers(inputs, start, stop, return_length=True)
     return (np.asarray(found) - 1,)  # without the row itself
 
 
-def _lists_of_tree(part: _Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
-    found = _answers(part, start, stop, return_sorted=True)
+def _lists_of_tree(
+    inputs: _RadiusInputs, start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
+    found = _answers(inputs, start, stop, return_sorted=True)
     size = np.fromiter(map(len, found), np.int64, len(found))
     near = np.concatenate(found) if len(found) else np.empty(0)
     row = np.repeat(np.arange(len(found)), size)
     other = near != row + start
     row, near = row[other], near[other].astype(np.int64)
     place = np.arange(len(row)) - np.searchsorted(row, row)
-    index = np.full((len(found), part.width), -1, index_dtype(len(part.x.open())))
+    index = np.full((len(found), inputs.width), -1, index_dtype(len(inputs.x.open())))
     index[row, place] = near
-    return _in_order(part, start, stop, index)
+    return _in_order(inputs, start, stop, index)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def check_by_rows(search: Search) -> None:
     if not search.by_rows:
         raise ParameterError(
             f"search {registry.spec(search)!r} finds the candidates of all rows at "
-            "once, not of a shard: use `search='exact'` or `search='kdtree'`, or no shards"
+            "once, not of a shard: use `search='exact'` or `search='kdtree'`"
         )
 
 

@@ -32,7 +32,7 @@ COLUMNS = 2048
 
 
 @dataclass(frozen=True)
-class Part:
+class ProductInputs:
     """What a block of queries needs; small, because it travels to the workers."""
 
     x: Shared
@@ -55,7 +55,7 @@ class Part:
     """Whether new points ask, so that there is no row to pass over."""
 
 
-def prepare(wanted: Wanted, pool: Pool | None) -> Part:
+def prepare(wanted: Wanted, pool: Pool | None) -> ProductInputs:
     x, (n, d) = wanted.x, wanted.x.shape
     # Distances do not change when everything is shifted, but rounding errors do. The
     # median of a few rows is a center that outliers cannot drag away.
@@ -63,14 +63,14 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     if wanted.base == "squared-distance":
         center += np.median(x[:: max(1, n // 1000)], axis=0)
     exponent = scale_exponent(x, center)
-    output = pool.output if pool else _here
+    output = pool.output if pool else _local_array
     shared_data, longest = output((n, d), np.float32), 0.0
     shared_offset, shared_own = output((n,), np.float32), output((n,), np.float64)
     data, offset, own = shared_data.open(), shared_offset.open(), shared_own.open()
     if wanted.base == "inner-product":
-        longest = max(float(np.abs(part).max()) for part in _row_blocks(x)) * math.sqrt(
-            d
-        )
+        longest = max(
+            float(np.abs(inputs).max()) for inputs in _row_blocks(x)
+        ) * math.sqrt(d)
         longest = math.ldexp(longest, -exponent)
     start = 0
     for rows in _row_blocks(x):
@@ -84,7 +84,7 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     shared_x = share(x)
     # Shared again now that they are filled: other machines see what was written then.
     shared_data, shared_offset, shared_own = share(data), share(offset), share(own)
-    return Part(
+    return ProductInputs(
         shared_x,
         shared_x,
         share(center),
@@ -99,25 +99,27 @@ def prepare(wanted: Wanted, pool: Pool | None) -> Part:
     )
 
 
-def _here(shape: tuple[int, ...], dtype: Any) -> Here:
+def _local_array(shape: tuple[int, ...], dtype: Any) -> Here:
     return Here(new_array(shape, dtype))
 
 
-def asked_by(part: Part, points: FloatArray, pool: Pool) -> Part:
+def with_queries(
+    inputs: ProductInputs, points: FloatArray, pool: Pool
+) -> ProductInputs:
     """Return the same rows, with new points that ask about them."""
     asked = np.empty(points.shape, np.float32)
     own, start = np.empty(len(points)), 0
-    center, scale = part.center.open(), 2.0**-part.exponent
+    center, scale = inputs.center.open(), 2.0**-inputs.exponent
     for rows in _row_blocks(points):
         stop = start + len(rows)
         with np.errstate(over="ignore"):  # too far for float32: float64 decides
             asked[start:stop] = (rows - center) * scale
         own[start:stop] = _terms(
-            asked[start:stop], part.base, part.longest, part.exponent
+            asked[start:stop], inputs.base, inputs.longest, inputs.exponent
         )[1]
         start = stop
     return replace(
-        part,
+        inputs,
         points=pool.share(points),
         asked=pool.share(asked),
         own=pool.share(own),
@@ -185,25 +187,25 @@ class Products:
 
 
 def products_of(
-    part: Part, rows: IndexArray, dtype: type[np.floating[Any]]
+    inputs: ProductInputs, rows: IndexArray, dtype: type[np.floating[Any]]
 ) -> Iterator[Products]:
     """Yield products of some rows with all rows, a block of rows at a time."""
-    x, center, scale = part.x.open(), part.center.open(), 2.0**-part.exponent
+    x, center, scale = inputs.x.open(), inputs.center.open(), 2.0**-inputs.exponent
     n = len(x)
-    data, offset = part.data.open(), part.offset.open()
+    data, offset = inputs.data.open(), inputs.offset.open()
     if dtype is np.float32:
-        queries, own = part.asked.open()[rows], part.own.open()[rows]
+        queries, own = inputs.asked.open()[rows], inputs.own.open()[rows]
     else:
-        queries = (part.points.open()[rows] - center) * scale
-        own = _terms(queries, part.base, part.longest, part.exponent)[1]
-    queries *= dtype(factor_of(part.base))
+        queries = (inputs.points.open()[rows] - center) * scale
+        own = _terms(queries, inputs.base, inputs.longest, inputs.exponent)[1]
+    queries *= dtype(factor_of(inputs.base))
     buffer = np.empty(len(rows) * min(n, COLUMNS), dtype)
     for column in range(0, n, COLUMNS):
         block = data[column : column + COLUMNS]
         offsets = offset[column : column + COLUMNS]
         if dtype is np.float64:
             block = (x[column : column + COLUMNS] - center) * scale
-            offsets = _terms(block, part.base, part.longest, part.exponent)[0]
+            offsets = _terms(block, inputs.base, inputs.longest, inputs.exponent)[0]
         # Always contiguous: the compiled scan then has one form for each precision.
         out = buffer[: len(rows) * len(block)].reshape(len(rows), len(block))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -215,7 +217,7 @@ _GROUPS = 4
 """Groups for each worker: with fewer, workers wait for each other in the end."""
 
 _LARGEST = 65536
-"""Rows in a group at most: a pair of groups must be done within a worker's block_timeout."""
+"""Rows in a group at most: two groups must be multiplied within the block timeout."""
 
 _SMALLEST = 2048
 """Rows in a group at least, where there are several."""
@@ -243,7 +245,7 @@ class Reservoirs:
         return value, index, filled, limit
 
 
-def kept(most: int, k: int) -> tuple[int, int]:
+def reservoir_size(most: int, k: int) -> tuple[int, int]:
     """Return how many of ``most`` values a reservoir must keep, and its room."""
     keep = min(most, k + max(8, k // 4))
     return keep, keep + max(keep, 2 * WIDTH)
@@ -251,7 +253,7 @@ def kept(most: int, k: int) -> tuple[int, int]:
 
 def empty_reservoirs(pool: Pool, n: int, k: int) -> Reservoirs:
     """Return reservoirs of all rows that every worker can write."""
-    keep, room = kept(n - 1, k)
+    keep, room = reservoir_size(n - 1, k)
     filled = pool.output((n,), np.int64)
     limit = pool.output((n,), np.float32)
     filled.open()[:] = 0
@@ -263,15 +265,15 @@ def empty_reservoirs(pool: Pool, n: int, k: int) -> Reservoirs:
 
 def fill(
     pool: Pool,
-    part: Part,
+    inputs: ProductInputs,
     reservoirs: Reservoirs,
     *,
     block: int,
     on_share: Callable[[float], object],
 ) -> None:
     """Take the bounds of all pairs into the reservoirs; report the share just done."""
-    n = len(part.data.open())
-    least = _least_groups(part, reservoirs, worker_share(pool.workers))
+    n = len(inputs.data.open())
+    least = _least_groups(inputs, reservoirs, worker_share(pool.workers))
     groups = max(
         1, min(max(_GROUPS * pool.workers, least, n // _LARGEST), n // _SMALLEST)
     )
@@ -288,8 +290,8 @@ def fill(
             if busy.isdisjoint(pair):
                 a, b = pair
                 spans = (edges[a], edges[a + 1]), (edges[b], edges[b + 1])
-                task = begun, pair, part, reservoirs, *spans, block
-                future = pool.submit(_meet_once, *task)
+                task = begun, pair, inputs, reservoirs, *spans, block
+                future = pool.submit(_multiply_groups_once, *task)
                 running[future] = pair
                 waiting.remove(pair)
                 busy.update(pair)
@@ -299,13 +301,13 @@ def fill(
             on_share((1 if a == b else 2) / groups**2)
 
 
-def _least_groups(part: Part, reservoirs: Reservoirs, share: int) -> int:
+def _least_groups(inputs: ProductInputs, reservoirs: Reservoirs, share: int) -> int:
     """Return in how many groups two of them take a half of a worker's memory."""
-    parts = (part.data, reservoirs.value, reservoirs.index)
+    parts = (inputs.data, reservoirs.value, reservoirs.index)
     return -(-4 * sum(one.open().nbytes for one in parts) // share)
 
 
-def _meet_once(begun: Shared, pair: tuple[int, int], *task: Any) -> None:
+def _multiply_groups_once(begun: Shared, pair: tuple[int, int], *task: Any) -> None:
     """Multiply two groups, unless somebody has begun to: then all is lost.
 
     An engine may do a task again, unasked, when the worker that had it is lost. Its
@@ -315,11 +317,11 @@ def _meet_once(begun: Shared, pair: tuple[int, int], *task: Any) -> None:
     if marks[pair]:
         raise BrokenExecutor("a worker was lost")
     marks[pair] = True
-    _meet(*task)
+    _multiply_groups(*task)
 
 
-def _meet(
-    part: Part,
+def _multiply_groups(
+    inputs: ProductInputs,
     reservoirs: Reservoirs,
     group: tuple[int, int],
     other: tuple[int, int],
@@ -327,29 +329,29 @@ def _meet(
 ) -> None:
     """Multiply two groups of rows, or one with itself."""
     if group != other:
-        _see_each_other(part, reservoirs, group, other, block)
+        _scan_two_groups(inputs, reservoirs, group, other, block)
         return
     chunks = _cut(*group, _DIAGONAL)
     for chunk in chunks:
-        _see_themselves(part, reservoirs, chunk, block)
+        _scan_within_group(inputs, reservoirs, chunk, block)
     for chunk in chunks[:-1]:
-        _see_each_other(part, reservoirs, chunk, (chunk[1], group[1]), block)
+        _scan_two_groups(inputs, reservoirs, chunk, (chunk[1], group[1]), block)
 
 
 def _cut(start: int, stop: int, size: int) -> list[tuple[int, int]]:
     return [(at, min(at + size, stop)) for at in range(start, stop, size)]
 
 
-def _see_themselves(
-    part: Part, reservoirs: Reservoirs, chunk: tuple[int, int], block: int
+def _scan_within_group(
+    inputs: ProductInputs, reservoirs: Reservoirs, chunk: tuple[int, int], block: int
 ) -> None:
     """Take rows into each other's reservoirs, both ways at once.
 
     It costs every product twice, but all of a row's are there at the same time, from
     which it gets a limit to start with.
     """
-    data, offset = part.data.open(), frozen(part.offset.open())
-    factor = np.float32(factor_of(part.base))
+    data, offset = inputs.data.open(), frozen(inputs.offset.open())
+    factor = np.float32(factor_of(inputs.base))
     columns = slice(*chunk)
     for start, stop in _cut(*chunk, block):
         product = (data[start:stop] * factor) @ data[columns].T
@@ -357,16 +359,16 @@ def _see_themselves(
         scan(*seen, *reservoirs.of(start, stop), reservoirs.keep)
 
 
-def _see_each_other(
-    part: Part,
+def _scan_two_groups(
+    inputs: ProductInputs,
     reservoirs: Reservoirs,
     group: tuple[int, int],
     other: tuple[int, int],
     block: int,
 ) -> None:
     """Take rows of two groups into each other's reservoirs."""
-    data, offset = part.data.open(), frozen(part.offset.open())
-    factor = np.float32(factor_of(part.base))
+    data, offset = inputs.data.open(), frozen(inputs.offset.open())
+    factor = np.float32(factor_of(inputs.base))
     buffer = np.empty(block * COLUMNS, np.float32)
     for start, stop in _cut(*group, block):
         queries = data[start:stop] * factor
@@ -388,13 +390,15 @@ _THOROUGH = 64
 """Undecided queries that are looked at again at once."""
 
 
-def search_rows(part: Part, rows: IndexArray) -> tuple[IndexArray, FloatArray]:
+def search_rows(
+    inputs: ProductInputs, rows: IndexArray
+) -> tuple[IndexArray, FloatArray]:
     """Return the k best candidates of some rows, and their scores."""
-    return decide(part, rows, *_preselect(part, rows, np.float32))
+    return decide(inputs, rows, *_preselect(inputs, rows, np.float32))
 
 
 def decide(
-    part: Part,
+    inputs: ProductInputs,
     rows: IndexArray,
     index: IndexArray,
     score: FloatArray,
@@ -407,62 +411,66 @@ def decide(
     """
     open_ = np.flatnonzero(~decided)
     if len(open_):
-        index[open_], score[open_], decided = _preselect(part, rows[open_], np.float64)
+        index[open_], score[open_], decided = _preselect(
+            inputs, rows[open_], np.float64
+        )
         open_ = open_[~decided]
     for start in range(0, len(open_), _THOROUGH):
         some = open_[start : start + _THOROUGH]
-        index[some], score[some] = _search_thoroughly(part, rows[some], score[some, -1])
+        index[some], score[some] = _search_thoroughly(
+            inputs, rows[some], score[some, -1]
+        )
     return index, score
 
 
 def _preselect(
-    part: Part, rows: IndexArray, dtype: type[np.floating[Any]]
+    inputs: ProductInputs, rows: IndexArray, dtype: type[np.floating[Any]]
 ) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
     """Return k candidates and their scores, and whether they are proven the best."""
-    n, b = len(part.data.open()), len(rows)
-    keep, room = kept(n - (not part.new), part.k)
+    n, b = len(inputs.data.open()), len(rows)
+    keep, room = reservoir_size(n - (not inputs.new), inputs.k)
     value = np.empty((b, room), dtype)
     index = np.empty((b, room), index_dtype(n))
     filled, limit = np.zeros(b, np.int64), np.full(b, np.inf, dtype)
     own: FloatArray = np.zeros(b)
-    passed = np.full(b, -1) if part.new else rows
-    for block in products_of(part, rows, dtype):
+    passed = np.full(b, -1) if inputs.new else rows
+    for block in products_of(inputs, rows, dtype):
         seen = block.product, frozen(block.offset), block.column
         scan(*seen, passed, value, index, filled, limit, keep)
         own = block.own
-    return judge(part, rows, (value, index, filled, limit), keep, own)
+    return judge(inputs, rows, (value, index, filled, limit), keep, own)
 
 
 def judge(
-    part: Part,
+    inputs: ProductInputs,
     rows: IndexArray,
     reservoirs: tuple[Any, Any, Any, Any],
     keep: int,
     own: FloatArray,
 ) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
     """Order what was preselected; return the k best and whether they are proven."""
-    x, k = part.x.open(), part.k
+    x, k = inputs.x.open(), inputs.k
     value, index, filled, limit = reservoirs
     settle(value, index, filled, limit, keep)
     # Points too far away for this precision have seen nothing that is a number.
     seen = np.arange(keep) < filled[:, np.newaxis]
     index = np.where(seen, index[:, :keep], -1)
-    index, score = ranked(x, part.points.open()[rows], index, part.base)
+    index, score = ranked(x, inputs.points.open()[rows], index, inputs.base)
     # All others score at least this. Where that is not above the k-th score found,
     # there may be better ones, or ties with a lower row number.
     with np.errstate(over="ignore", invalid="ignore"):
-        bound = (limit.astype(np.float64) + own) * 4.0**part.exponent
+        bound = (limit.astype(np.float64) + own) * 4.0**inputs.exponent
     return index[:, :k], score[:, :k], (score[:, k - 1] < bound) & seen.all(axis=1)
 
 
 def _search_thoroughly(
-    part: Part, rows: IndexArray, score: FloatArray
+    inputs: ProductInputs, rows: IndexArray, score: FloatArray
 ) -> tuple[IndexArray, FloatArray]:
     """Look at every row that may score no more than the k-th one found."""
-    x = part.x.open()
+    x = inputs.x.open()
     found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for block in products_of(part, rows, np.float64):
-        limit = score / 4.0**part.exponent - block.own
+    for block in products_of(inputs, rows, np.float64):
+        limit = score / 4.0**inputs.exponent - block.own
         with np.errstate(invalid="ignore"):
             bound = block.product + block.offset
         # Written so that what is no number counts as near.
@@ -470,7 +478,7 @@ def _search_thoroughly(
         found[0].append(query)
         found[1].append(near + block.column)
     query, near = np.concatenate(found[0]), np.concatenate(found[1])
-    if not part.new:
+    if not inputs.new:
         others = near != rows[query]
         query, near = query[others], near[others]
     order = np.argsort(query, kind="stable")
@@ -479,5 +487,5 @@ def _search_thoroughly(
     place = np.arange(len(query)) - np.repeat(np.cumsum(count) - count, count)
     index = np.full((len(rows), count.max()), -1, index_dtype(len(x)))
     index[query, place] = near
-    index, values = ranked(x, part.points.open()[rows], index, part.base)
-    return index[:, : part.k], values[:, : part.k]
+    index, values = ranked(x, inputs.points.open()[rows], index, inputs.base)
+    return index[:, : inputs.k], values[:, : inputs.k]

@@ -16,15 +16,15 @@ from nnkgraph.runtime import blocks
 from nnkgraph.runtime.jit import borrowed, compiled, frozen
 from nnkgraph.search import Memory, Plain, distance_of, index_dtype
 from nnkgraph.search._products import (
-    Part,
+    ProductInputs,
     Reservoirs,
-    asked_by,
     decide,
     empty_reservoirs,
     fill,
     judge,
     prepare,
     search_rows,
+    with_queries,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _COLUMNS = 1024
 
 
 @dataclass(frozen=True)
-class DirectPart:
+class DirectInputs:
     """What a block of queries needs; small, because it travels to the workers."""
 
     x: Shared | SharedGram
@@ -55,10 +55,10 @@ class DirectPart:
     """New points that ask; None where the rows do."""
 
 
-def direct_part(wanted: Wanted) -> DirectPart:
+def direct_inputs(wanted: Wanted) -> DirectInputs:
     """Share the rows of a search."""
     x: Any = share_rows(wanted.pool, wanted.x)
-    return DirectPart(x, wanted.base, wanted.k, wanted.similarity)
+    return DirectInputs(x, wanted.base, wanted.k, wanted.similarity)
 
 
 @compiled
@@ -97,7 +97,7 @@ def _select_values(values: Any, first: int, own: Any, score: Any, index: Any) ->
 
 
 def select(
-    part: DirectPart, queries: Any, own: IndexArray
+    inputs: DirectInputs, queries: Any, own: IndexArray
 ) -> tuple[IndexArray, FloatArray]:
     """Return the k best rows for some queries, and their scores: the lower the better.
 
@@ -110,45 +110,47 @@ def select(
     own : (b,) array of int
         A row that each query must not find, -1 for none.
     """
-    x = part.x.open()
+    x = inputs.x.open()
     b = len(own)
-    score = np.full((b, part.k), np.inf)
-    index = np.full((b, part.k), -1, index_dtype(len(x)))
+    score = np.full((b, inputs.k), np.inf)
+    index = np.full((b, inputs.k), -1, index_dtype(len(x)))
     if isinstance(x, SparseGram):
         pairs.most_similar(x, own, index, score)
-    elif part.similarity is not None:
+    elif inputs.similarity is not None:
         for first in range(0, len(x), _COLUMNS):
             rows = np.asarray(x[first : first + _COLUMNS], np.float64)
-            values = part.similarity(np.asarray(queries, np.float64), rows)
+            values = inputs.similarity(np.asarray(queries, np.float64), rows)
             _select_values(values, first, own, score, index)
     else:
-        sign = 1.0 if part.base in DISTANCES else -1.0
-        task = frozen(x), frozen(queries), own, BASES.index(part.base), sign
+        sign = 1.0 if inputs.base in DISTANCES else -1.0
+        task = frozen(x), frozen(queries), own, BASES.index(inputs.base), sign
         _select_pairs(*task, score, index)
     return index, score
 
 
 def select_block(
-    part: DirectPart, start: int, stop: int
+    inputs: DirectInputs, start: int, stop: int
 ) -> tuple[IndexArray, FloatArray]:
     """Return candidates of a block of rows; a function sees fixed parts of it."""
-    x = part.x.open()
-    if part.similarity is None:
-        return _select_rows(part, x, start, stop)
+    x = inputs.x.open()
+    if inputs.similarity is None:
+        return _select_rows(inputs, x, start, stop)
     parts = [
-        _select_rows(part, x, at, min(at + GRAIN, stop))
+        _select_rows(inputs, x, at, min(at + GRAIN, stop))
         for at in range(start, stop, GRAIN)
     ]
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
 def _select_rows(
-    part: DirectPart, x: Any, start: int, stop: int
+    inputs: DirectInputs, x: Any, start: int, stop: int
 ) -> tuple[IndexArray, FloatArray]:
-    if part.points is not None:
-        return select(part, part.points.open()[start:stop], np.full(stop - start, -1))
+    if inputs.points is not None:
+        return select(
+            inputs, inputs.points.open()[start:stop], np.full(stop - start, -1)
+        )
     queries = None if isinstance(x, SparseGram) else x[start:stop]
-    return select(part, queries, np.arange(start, stop))
+    return select(inputs, queries, np.arange(start, stop))
 
 
 _ROUNDING = 8.0 * 2.0**-53
@@ -156,7 +158,7 @@ _ROUNDING = 8.0 * 2.0**-53
 
 
 @dataclass(frozen=True)
-class SparsePart:
+class SparseInputs:
     """What a block of queries needs; small, because it travels to the workers."""
 
     x: SharedRows
@@ -170,13 +172,13 @@ class SparsePart:
     k: int
 
 
-def sparse_part(wanted: Wanted) -> SparsePart:
+def sparse_inputs(wanted: Wanted) -> SparseInputs:
     """Share the rows of a search, also by their columns."""
     pool, x = wanted.pool, wanted.x
     shared: Any = share_rows(pool, x)
     columns: Any = share_rows(pool, x.transposed())
     lengths = pool.share(squared_lengths(x))
-    return SparsePart(shared, columns, lengths, wanted.base, wanted.k)
+    return SparseInputs(shared, columns, lengths, wanted.base, wanted.k)
 
 
 @compiled
@@ -233,16 +235,18 @@ def _select(
                     _insert_sparse(value, j, score[q], index[q])
 
 
-def select_sparse(part: SparsePart, rows: IndexArray) -> tuple[IndexArray, FloatArray]:
+def select_sparse(
+    inputs: SparseInputs, rows: IndexArray
+) -> tuple[IndexArray, FloatArray]:
     """Return the k best rows for some of them, and their scores: the lower the better.
 
     Scores are squared distances or negative inner products.
     """
-    x, columns, lengths = part.x.open(), part.columns.open(), part.lengths.open()
-    score = np.full((len(rows), part.k), np.inf)
-    index = np.full((len(rows), part.k), -1, index_dtype(len(x)))
+    x, columns, lengths = inputs.x.open(), inputs.columns.open(), inputs.lengths.open()
+    score = np.full((len(rows), inputs.k), np.inf)
+    index = np.full((len(rows), inputs.k), -1, index_dtype(len(x)))
     longest = int(np.diff(x.indptr).max(initial=0))
-    product = part.base == "inner-product"
+    product = inputs.base == "inner-product"
     _select(
         parts(x),
         parts(columns),
@@ -257,10 +261,10 @@ def select_sparse(part: SparsePart, rows: IndexArray) -> tuple[IndexArray, Float
 
 
 def select_sparse_block(
-    part: SparsePart, start: int, stop: int
+    inputs: SparseInputs, start: int, stop: int
 ) -> tuple[IndexArray, FloatArray]:
     """Return candidates of a block of rows."""
-    return select_sparse(part, np.arange(start, stop))
+    return select_sparse(inputs, np.arange(start, stop))
 
 
 _PRODUCTS = 0.9
@@ -289,40 +293,40 @@ class Exact(Plain):
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
         if isinstance(wanted.x, SparseRows):
-            shares, asking = sparse_part(wanted), wanted.asking
+            shares, asking = sparse_inputs(wanted), wanted.asking
             return _run(wanted, select_sparse_block, shares, asking, wanted.on_rows)
         if wanted.base in MULTIPLIED:
             return self._find_by_products(wanted)
-        part = direct_part(wanted)
-        return _run(wanted, select_block, part, wanted.asking, wanted.on_rows)
+        inputs = direct_inputs(wanted)
+        return _run(wanted, select_block, inputs, wanted.asking, wanted.on_rows)
 
     def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
         """Return the k best rows for every one of some new points."""
         pool = wanted.pool
         if wanted.base in MULTIPLIED:
-            part: Any = asked_by(prepare(wanted, pool), points, pool)
+            inputs: Any = with_queries(prepare(wanted, pool), points, pool)
             function: Any = _search_block
         else:
-            part = replace(direct_part(wanted), points=pool.share(points))
+            inputs = replace(direct_inputs(wanted), points=pool.share(points))
             function = select_block
-        return _run(wanted, function, part, range(len(points)), wanted.on_rows)
+        return _run(wanted, function, inputs, range(len(points)), wanted.on_rows)
 
     def _find_by_products(self, wanted: Wanted) -> Candidates:
         """Multiply pairs of groups of rows on the pool, then decide block by block."""
         n, k, pool = len(wanted.x), wanted.k, wanted.pool
-        part = prepare(wanted, pool)
+        inputs = prepare(wanted, pool)
         if wanted.checkpoint or wanted.span is not None or not pool.in_place:
             # Reservoirs belong to all rows at once, and so cannot be kept by blocks;
             # and they are filled where they are.
-            return _run(wanted, _search_block, part, wanted.asking, wanted.on_rows)
+            return _run(wanted, _search_block, inputs, wanted.asking, wanted.on_rows)
         progress = _Progress(n, wanted.on_rows)
         function: Any = _settle_block
         try:
             reservoirs = empty_reservoirs(pool, n, k)
-            arguments: Any = (part, reservoirs)
+            arguments: Any = (inputs, reservoirs)
             fill(
                 pool,
-                part,
+                inputs,
                 reservoirs,
                 block=wanted.block,
                 on_share=lambda share: progress.add(_PRODUCTS * n * share),
@@ -331,7 +335,7 @@ class Exact(Plain):
             # A worker that dies leaves reservoirs half done. Blocks of rows can be
             # done again one by one; they find the same.
             pool.revive()
-            function, arguments = _search_block, part
+            function, arguments = _search_block, inputs
         left = 1.0 - progress.done / n
         return _run(
             wanted,
@@ -372,14 +376,14 @@ def _run(
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:
     """Return the exact candidates of some rows only."""
     if isinstance(wanted.x, SparseRows):
-        return select_sparse(sparse_part(wanted), rows)[0]
+        return select_sparse(sparse_inputs(wanted), rows)[0]
     if wanted.base not in MULTIPLIED:
         x = wanted.x
         queries = None if isinstance(x, SparseGram) else x[rows]
-        return select(direct_part(wanted), queries, rows)[0]
-    part = prepare(wanted, None)
+        return select(direct_inputs(wanted), queries, rows)[0]
+    inputs = prepare(wanted, None)
     found = [
-        search_rows(part, rows[start : start + wanted.block])[0]
+        search_rows(inputs, rows[start : start + wanted.block])[0]
         for start in range(0, len(rows), wanted.block)
     ]
     return np.concatenate(found)
@@ -409,18 +413,20 @@ class _Progress:
 
 
 def _settle_block(
-    arguments: tuple[Part, Reservoirs], start: int, stop: int
+    arguments: tuple[ProductInputs, Reservoirs], start: int, stop: int
 ) -> tuple[IndexArray, FloatArray]:
     """Decide rows whose reservoirs have seen all others."""
-    part, reservoirs = arguments
+    inputs, reservoirs = arguments
     # Copies: a worker that dies here must leave what the next one starts from.
     taken = tuple(array.copy() for array in reservoirs.of(start, stop))
-    rows, own = np.arange(start, stop), part.own.open()[start:stop]
-    return decide(part, rows, *judge(part, rows, taken, reservoirs.keep, own))
+    rows, own = np.arange(start, stop), inputs.own.open()[start:stop]
+    return decide(inputs, rows, *judge(inputs, rows, taken, reservoirs.keep, own))
 
 
-def _search_block(part: Part, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
-    return search_rows(part, np.arange(start, stop))
+def _search_block(
+    inputs: ProductInputs, start: int, stop: int
+) -> tuple[IndexArray, FloatArray]:
+    return search_rows(inputs, np.arange(start, stop))
 
 
 plugin: type[Search] = Exact

@@ -158,9 +158,9 @@ def repair(index: IndexArray, score: FloatArray) -> tuple[IndexArray, FloatArray
     np.cumsum(start, out=start)
     rows, values = np.empty(start[-1], index.dtype), np.empty(start[-1])
     _collect_entries(index, score, start[:-1].copy(), rows, values)
-    mended, scores = index.copy(), score.copy()
-    _insert_entries(start, rows, values, mended, scores)
-    return mended, scores
+    completed, scores = index.copy(), score.copy()
+    _insert_entries(start, rows, values, completed, scores)
+    return completed, scores
 
 
 _METRICS = {"squared-distance": "euclidean", "l1-distance": "manhattan"}
@@ -200,7 +200,7 @@ class Frame:
         return seen
 
 
-def descended(
+def build_index(
     data: FloatArray,
     width: int,
     base: str,
@@ -232,7 +232,7 @@ def descended(
     )
 
 
-def mended(
+def completed(
     wanted: Wanted, index: IndexArray, score: FloatArray, backend: str, threads: int
 ) -> Candidates:
     """Return candidates: add what is missing, and what only the other side saw.
@@ -293,13 +293,15 @@ class Pynndescent(Plain):
         index[index == np.arange(n)[:, np.newaxis]] = -1
         index, score = ranked_blocks(wanted, index)
         index, score = index[:, :k].copy(), score[:, :k].copy()
-        return mended(wanted, index, score, registry.spec(resolved), resolved.threads)
+        return completed(
+            wanted, index, score, registry.spec(resolved), resolved.threads
+        )
 
     def _descend(self, wanted: Wanted) -> IndexArray:
         """Return n x (k + 1) candidates, with the row itself and -1 among them."""
         x = wanted.x
         with warm_start():
-            index, _ = descended(
+            index, _ = build_index(
                 Frame.of(x)(x),
                 wanted.k + 1,
                 wanted.base,

@@ -41,12 +41,12 @@ def make_tiny(monkeypatch):
     monkeypatch.setattr("nnkgraph.runtime.arrays._LARGE", 1 << 21)
     monkeypatch.setattr("nnkgraph.runtime.arrays._BLOCK", 1 << 20)
     monkeypatch.setattr("nnkgraph.runtime.arrays._LEAST_BLOCK", 1 << 12)
-    monkeypatch.setattr("nnkgraph.build.symmetrize._BYTES", 1 << 30)
+    monkeypatch.setattr("nnkgraph.build.symmetrize._BLOCK", 1 << 12)
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Everything beyond a few hundred bytes is large, and joined through files."""
+    """Everything beyond a few hundred bytes is large, and joined in many blocks."""
     make_tiny(monkeypatch)
 
 
@@ -206,15 +206,15 @@ def test_what_can_stream_is_not_refused_for_its_size(tmp_path):
 KEEP = """
 import resource, sys, numpy as np
 from pathlib import Path
-from nnkgraph import pages
+from nnkgraph.runtime import arrays
 path, size = sys.argv[1], 400 << 20
 Path(path).touch()
 with open(path, "r+b") as file:
     file.truncate(size)
 array = np.memmap(path, np.uint8, "r+")
-pages.watch(array)
+arrays.watch(array)
 before = int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-pages.Keeper(100 << 20)
+arrays.Keeper(100 << 20)
 peak = 0
 for turn in range(2):
     for start in range(0, size, 1 << 20):

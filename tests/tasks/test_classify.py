@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from nnkgraph.build.query import query
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.tasks.classify import classify, drawn, folds_of
+from nnkgraph.tasks.classify import classify, draw_test_rows, folds_of
 from nnkgraph.tasks.classify._trials import winners
 
 
@@ -216,7 +216,7 @@ def test_folds_and_parts_hold_every_class_alike():
         fold = folds_of(y, 5, seed)
         for counts in (np.bincount(fold[y == one], minlength=5) for one in range(4)):
             assert np.ptp(counts) <= 1
-        out = drawn(Labels.of(y), 0.3, seed)
+        out = draw_test_rows(Labels.of(y), 0.3, seed)
         assert out.sum() == int(149 * 0.3)
         for one in range(4):
             assert abs(out[y == one].sum() - 0.3 * (y == one).sum()) < 1

@@ -14,6 +14,14 @@ from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.tasks.laplacian import can_factor, fill
 from nnkgraph.tasks.propagate import Propagator, errors, propagate, sample
+from paper.inverse import InversePropagator
+
+
+def propagated(graph, codes, classes, *, solver, **options):
+    """Propagate, also with the paper's solver: an inverse kept for many labelings."""
+    if solver == "inverse":
+        return InversePropagator(graph)(codes, classes, **options)
+    return Propagator(graph)(codes, classes, solver=solver, **options)
 
 
 def graph_of(weights, **more):
@@ -58,7 +66,7 @@ def test_weights_are_those_of_a_dense_solve(blobs, laplacian, solver, share):
     graph, truth = blobs
     codes = sample(truth, share, 1)
     expected = dense_harmonic(graph, codes, 3, laplacian)
-    found = Propagator(graph)(codes, 3, laplacian=laplacian, solver=solver)
+    found = propagated(graph, codes, 3, laplacian=laplacian, solver=solver)
     np.testing.assert_allclose(found.weights, expected, rtol=0, atol=1e-8)
     assert found.facts["error_bound"] < 1e-8
     stepped = found.facts["predicted"] if solver == "cg" else 0
@@ -87,7 +95,7 @@ def test_the_bound_holds_where_a_weak_edge_makes_it_hard():
     # On a path the function is linear in the resistance.
     ohm = np.concatenate([[0], np.cumsum(1 / np.diag(weights, 1))])
     for solver in ("factor", "cg", "inverse"):
-        found = Propagator(graph_of(weights))(codes, 2, solver=solver)
+        found = propagated(graph_of(weights), codes, 2, solver=solver)
         wrong = np.abs(found.weights[:, 1] - ohm / ohm[-1]).max()
         assert wrong <= max(found.facts["error_bound"], 1e-15)
         assert wrong < 1e-8
@@ -107,7 +115,7 @@ def test_nodes_without_a_way_to_a_label_stay_empty(solver):
     for a, b in [(0, 1), (1, 2), (3, 4)]:
         weights[a, b] = weights[b, a] = 1
     codes = np.array([0, -1, 1, -1, -1, -1, 1])
-    found = Propagator(graph_of(weights))(codes, 2, solver=solver)
+    found = propagated(graph_of(weights), codes, 2, solver=solver)
     assert found.unreached.tolist() == [False] * 3 + [True] * 3 + [False]
     assert found.codes.tolist() == [0, 0, 1, -1, -1, -1, 1]
     assert np.isnan(found.confidence[3:6]).all()
@@ -122,7 +130,7 @@ def test_nodes_without_a_way_to_a_label_stay_empty(solver):
 def test_all_labels_given_is_no_work_at_all():
     codes = np.array([0, 1, 1])
     for solver in ("auto", "cg", "inverse"):
-        found = Propagator(path(3))(codes, 2, solver=solver)
+        found = propagated(path(3), codes, 2, solver=solver)
         assert found.codes.tolist() == [0, 1, 1]
         assert found.facts["predicted"] == 0
 

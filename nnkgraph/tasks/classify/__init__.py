@@ -18,7 +18,7 @@ from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.search.auto import exact_seconds
-from nnkgraph.tasks.classify._trials import chosen, make_part, make_trials, run_part
+from nnkgraph.tasks.classify._trials import chosen, make_split, make_trials, run_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Case:
+class LabeledRows:
     """Rows to learn from, rows to be tested on, and their classes."""
 
     train: Features
@@ -55,7 +55,7 @@ class Case:
     """(q,) row numbers of the test rows in their file."""
 
 
-def make_case(
+def labeled_rows(
     train: Features,
     labels: Labels | ArrayLike,
     test: Features | None,
@@ -63,7 +63,7 @@ def make_case(
     split: Labels | ArrayLike | None,
     test_size: float | None,
     seed: int,
-) -> Case:
+) -> LabeledRows:
     """Divide the rows as asked and check what is known about them."""
     given = sum(one is not None for one in (test, split, test_size))
     if given > 1:
@@ -76,7 +76,9 @@ def make_case(
     rows: IndexArray | None = None
     if split is not None or test_size is not None:
         out = (
-            _told(split, train) if split is not None else drawn(known, test_size, seed)
+            _test_rows(split, train)
+            if split is not None
+            else draw_test_rows(known, test_size, seed)
         )
         rows = np.flatnonzero(out)
         if not 0 < len(rows) < n:
@@ -85,7 +87,7 @@ def make_case(
                 "need some"
             )
         asked = replace(known, codes=known.codes[rows], ids=None)
-        test, train = _taken(train, rows), _taken(train, np.flatnonzero(~out))
+        test, train = _some_rows(train, rows), _some_rows(train, np.flatnonzero(~out))
         known = replace(known, codes=known.codes[~out], ids=None)
     elif test is not None:
         check_columns(train, test)
@@ -102,7 +104,7 @@ def _coded(
     test: Features | None,
     asked: Labels | None,
     rows: IndexArray | None,
-) -> Case:
+) -> LabeledRows:
     """Give numbers to the classes that occur."""
     missing = int((~known.known).sum())
     if missing:
@@ -125,17 +127,17 @@ def _coded(
         names = (asked.classes[one] for one in sorted(there))
         strange = tuple(one for one in names if one not in set(classes))
         truth = asked.in_terms_of(classes + strange)
-    return Case(train, codes, classes + strange, len(classes), test, truth, rows)
+    return LabeledRows(train, codes, classes + strange, len(classes), test, truth, rows)
 
 
 def folds_of(codes: IndexArray, count: int, seed: int) -> IndexArray:
     """Deal rows to folds at random, every class as evenly as can be."""
     fold = np.empty(len(codes), np.int64)
-    fold[_dealt(codes, seed, 1)] = np.arange(len(codes)) % count
+    fold[_shuffled_by_class(codes, seed, 1)] = np.arange(len(codes)) % count
     return fold
 
 
-def drawn(labels: Labels, share: float | None, seed: int) -> NDArray[np.bool_]:
+def draw_test_rows(labels: Labels, share: float | None, seed: int) -> NDArray[np.bool_]:
     """Draw a share of the rows at random, of every class as evenly as can be."""
     if share is None or not 0 < share < 1:
         raise ParameterError(f"test_size must lie between 0 and 1, not {share}")
@@ -143,17 +145,17 @@ def drawn(labels: Labels, share: float | None, seed: int) -> NDArray[np.bool_]:
     # The whole numbers that a growing count passes are evenly spread.
     steps = np.floor(np.arange(n + 1) * share + 1e-9)
     out = np.empty(n, np.bool_)
-    out[_dealt(labels.codes, seed, 0)] = np.diff(steps) > 0
+    out[_shuffled_by_class(labels.codes, seed, 0)] = np.diff(steps) > 0
     return out
 
 
-def _dealt(codes: IndexArray, seed: int, purpose: int) -> IndexArray:
+def _shuffled_by_class(codes: IndexArray, seed: int, purpose: int) -> IndexArray:
     """Return the rows class by class, in random order within each."""
     order = np.random.default_rng((seed, purpose)).permutation(len(codes))
     return order[np.argsort(codes[order], kind="stable")]
 
 
-def _told(split: Labels | ArrayLike, train: Features) -> NDArray[np.bool_]:
+def _test_rows(split: Labels | ArrayLike, train: Features) -> NDArray[np.bool_]:
     """Return the rows that are marked 1, where 0 is for training."""
     marks = _as_labels(split, "split")
     marks = marks.for_rows(len(train.x), train.ids, train.name, "rows")
@@ -171,7 +173,7 @@ def _as_labels(values: Labels | ArrayLike | Any, name: str) -> Labels:
     return values if isinstance(values, Labels) else Labels.of(values, name=name)
 
 
-def _taken(features: Features, rows: IndexArray) -> Features:
+def _some_rows(features: Features, rows: IndexArray) -> Features:
     ids = None if features.ids is None else tuple(features.ids[i] for i in rows)
     return Features(features.x[rows], ids, features.name, features.dtype)
 
@@ -259,15 +261,17 @@ def validated(
     return {"cv_error": min(one["error"] for one in tried), "tried": tried}
 
 
-def predictions(case: Case, trials: list[Trial], found: Found) -> Predictions | None:
+def predictions(
+    labeled: LabeledRows, trials: list[Trial], found: Found
+) -> Predictions | None:
     """Return what the trials say about the test rows, where there are any."""
-    if case.test is None or case.rows is None or found.weights is None:
+    if labeled.test is None or labeled.rows is None or found.weights is None:
         return None
     return Predictions(
         tuple(trial.name for trial in trials),
-        case.rows,
-        case.test.ids,
-        case.truth,
+        labeled.rows,
+        labeled.test.ids,
+        labeled.truth,
         found.predicted,
         found.weights,
         np.empty((0, 0)) if found.errors is None else found.errors,
@@ -275,11 +279,13 @@ def predictions(case: Case, trials: list[Trial], found: Found) -> Predictions | 
     )
 
 
-def tested(case: Case, found: Found, at: int, method: Method) -> dict[str, Any]:
+def tested(
+    labeled: LabeledRows, found: Found, at: int, method: Method
+) -> dict[str, Any]:
     """Return what a method got right and wrong among the test rows."""
     facts: dict[str, Any] = {"error": None}
-    if case.truth is not None and (case.truth >= 0).any():
-        table = confusion(case.truth, found.predicted[:, at], len(case.classes))
+    if labeled.truth is not None and (labeled.truth >= 0).any():
+        table = confusion(labeled.truth, found.predicted[:, at], len(labeled.classes))
         total, right = int(table.sum()), int(np.trace(table))
         facts = {
             "error": (total - right) / total,
@@ -304,36 +310,36 @@ _LARGE = 1 << 25
 
 
 def _open(
-    case: Case, trials: list[Trial], points: int, running: Running
+    labeled: LabeledRows, trials: list[Trial], points: int, running: Running
 ) -> AbstractContextManager[Run]:
     """Open a run for so many points."""
-    n, d = case.train.x.shape
+    n, d = labeled.train.x.shape
     most = max(trial.k for trial in trials)
     settings = replace(trials[0].settings, k=max(1, min(most, n - 1)))
     seconds = exact_seconds(n, d)
     seconds += points * sum(row_seconds(trial.k, d) for trial in trials)
     methods = [trial.settings.method for trial in trials]
-    return open_run(case.train, settings, running, methods=methods, seconds=seconds)
+    return open_run(labeled.train, settings, running, methods=methods, seconds=seconds)
 
 
 def validate(
-    case: Case, trials: list[Trial], count: int, running: Running
+    labeled: LabeledRows, trials: list[Trial], count: int, running: Running
 ) -> tuple[list[Trial], list[dict[str, Any]]]:
     """Choose a trial for every method, and say how it did in cross-validation."""
-    n = len(case.codes)
+    n = len(labeled.codes)
     predicted = np.empty((n, len(trials)), np.int32)
     sigma = []
-    for out, found in _folds(case, trials, count, running):
+    for out, found in _folds(labeled, trials, count, running):
         predicted[out] = found.predicted
         sigma.append(found.sigma)
-    wrong: list[int] = (predicted != case.codes[:, np.newaxis]).sum(axis=0).tolist()
+    wrong: list[int] = (predicted != labeled.codes[:, np.newaxis]).sum(axis=0).tolist()
     best, lines = chosen(trials, wrong), []
     for name, place in best.items():
         values = [value for one in sigma if (value := one[place]) is not None]
         line = line_of(trials[place], float(np.mean(values)) if values else None)
         line |= validated(trials, wrong, n, name)
-        if case.test is None:
-            table = confusion(case.codes, predicted[:, place], len(case.classes))
+        if labeled.test is None:
+            table = confusion(labeled.codes, predicted[:, place], len(labeled.classes))
             line |= {"error": line["cv_error"], "wrong": wrong[place], "tested": n}
             line["confusion"] = table.tolist()
         lines.append(line)
@@ -341,57 +347,57 @@ def validate(
 
 
 def _folds(
-    case: Case, trials: list[Trial], count: int, running: Running
+    labeled: LabeledRows, trials: list[Trial], count: int, running: Running
 ) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.bool_]], Found]]:
     """Classify every fold by what the others teach."""
-    x, settings = case.train.x, trials[0].settings
-    fold = folds_of(case.codes, count, settings.seed)
+    x, settings = labeled.train.x, trials[0].settings
+    fold = folds_of(labeled.codes, count, settings.seed)
     # Files for the workers stay until a pool closes: large ones get a pool each.
     whole = [list(range(count))]
     groups = whole if x.size < _LARGE else [[one] for one in range(count)]
     for group in groups:
         size = int(np.isin(fold, group).sum())
         with (
-            _open(case, trials, size, running) as run,
+            _open(labeled, trials, size, running) as run,
             run.progress("validate", size) as on_rows,
         ):
             for one in group:
                 out = fold == one
-                part = make_part(
+                fold_rows = make_split(
                     x[~out],
-                    case.codes[~out],
-                    case.learned,
+                    labeled.codes[~out],
+                    labeled.learned,
                     x[out],
                     kernel=settings.kernel,
                     scale=settings.scale,
-                    names=(case.train.name,) * 2,
+                    names=(labeled.train.name,) * 2,
                 )
-                yield out, run_part(run, part, trials, on_rows=on_rows)
+                yield out, run_split(run, fold_rows, trials, on_rows=on_rows)
 
 
 def classify_rows(
-    case: Case, test: Features, trials: list[Trial], running: Running
+    labeled: LabeledRows, test: Features, trials: list[Trial], running: Running
 ) -> Found:
     """Learn from all training rows and classify the test rows."""
     settings = trials[0].settings
     with (
-        _open(case, trials, len(test.x), running) as run,
+        _open(labeled, trials, len(test.x), running) as run,
         run.progress("test", len(test.x)) as on_rows,
     ):
-        part = make_part(
-            case.train.x,
-            case.codes,
-            case.learned,
+        fold_rows = make_split(
+            labeled.train.x,
+            labeled.codes,
+            labeled.learned,
             test.x,
             kernel=settings.kernel,
             scale=settings.scale,
-            names=(case.train.name, test.name),
+            names=(labeled.train.name, test.name),
         )
-        return run_part(run, part, trials, full=True, on_rows=on_rows)
+        return run_split(run, fold_rows, trials, full=True, on_rows=on_rows)
 
 
 def notes(
-    case: Case,
+    labeled: LabeledRows,
     trials: list[Trial],
     found: Found | None,
     count: int,
@@ -402,15 +408,15 @@ def notes(
     said = []
     if chosen_folds:
         said.append(f"cross-validation with {count} folds: --cv sets their number")
-    sizes = np.bincount(case.codes)
+    sizes = np.bincount(labeled.codes)
     if count > sizes.min():
-        rare, name = int((sizes < count).sum()), case.classes[int(sizes.argmin())]
+        rare, name = int((sizes < count).sum()), labeled.classes[int(sizes.argmin())]
         said.append(
             f"{rare} classes have fewer training rows than the {count} folds, "
             f"{name!r} only {sizes.min()}"
         )
     for at, trial in enumerate(trials if found is not None else []):
-        if trial.lc is None or found is None or trial.k >= len(case.codes):
+        if trial.lc is None or found is None or trial.k >= len(labeled.codes):
             continue
         full = int((found.neighbors[:, at] >= trial.k).sum())
         if full:
@@ -421,19 +427,19 @@ def notes(
     return said
 
 
-def warnings(case: Case, lines: list[dict[str, Any]]) -> list[str]:
+def warnings(labeled: LabeledRows, lines: list[dict[str, Any]]) -> list[str]:
     """Say what is not as it should be."""
     said = []
-    if case.truth is not None:
-        strange = int((case.truth >= case.learned).sum())
+    if labeled.truth is not None:
+        strange = int((labeled.truth >= labeled.learned).sum())
         if strange:
-            names = ", ".join(map(repr, case.classes[case.learned :][:5]))
-            more = ", ..." * (len(case.classes) - case.learned > 5)
+            names = ", ".join(map(repr, labeled.classes[labeled.learned :][:5]))
+            more = ", ..." * (len(labeled.classes) - labeled.learned > 5)
             said.append(
                 f"{strange} test rows are of classes that no training row has, and "
                 f"count as wrong: {names}{more}"
             )
-        unknown = int((case.truth < 0).sum())
+        unknown = int((labeled.truth < 0).sum())
         if unknown:
             said.append(f"{unknown} test rows have no label and do not count")
     for line in lines:
@@ -498,13 +504,13 @@ def classify(
     data, points = features_of(train, name="train"), None
     if test is not None:
         points = features_of(test, name="test")
-    case = make_case(data, labels, points, test_labels, split, test_size, seed)
+    labeled = labeled_rows(data, labels, points, test_labels, split, test_size, seed)
     several = any(len(_listed(one) or ()) > 1 for one in (k, sigma, lc))
-    count = cv or (FOLDS if several or case.test is None else 0)
+    count = cv or (FOLDS if several or labeled.test is None else 0)
     trials = make_trials(
-        case.train,
+        labeled.train,
         methods,
-        _numbers(case, k, count),
+        _numbers(labeled, k, count),
         _listed(sigma),
         _listed(lc),
         {"kernel": kernel, "search": search, "scale": scale, "seed": seed},
@@ -513,31 +519,33 @@ def classify(
     best, found = trials, None
     lines: list[dict[str, Any]] = [{} for _ in trials]
     if count:
-        best, lines = validate(case, trials, count, running)
-    if case.test is not None:
-        found = classify_rows(case, case.test, best, running)
+        best, lines = validate(labeled, trials, count, running)
+    if labeled.test is not None:
+        found = classify_rows(labeled, labeled.test, best, running)
         for at, line in enumerate(lines):
             line.update(line_of(best[at], found.sigma[at]))
-            line.update(tested(case, found, at, best[at].settings.method))
+            line.update(tested(labeled, found, at, best[at].settings.method))
     least = min(line.get("cv_error", 0.0) for line in lines)
     return Classified(
         lines,
         [line for line in lines if line.get("cv_error", 0.0) == least][-1],
-        case.classes,
-        _about(case, count, kernel, scale, seed),
-        None if found is None else predictions(case, best, found),
-        notes(case, best, found, count, chosen_folds=cv is None and count > 0),
-        warnings(case, lines),
+        labeled.classes,
+        _about(labeled, count, kernel, scale, seed),
+        None if found is None else predictions(labeled, best, found),
+        notes(labeled, best, found, count, chosen_folds=cv is None and count > 0),
+        warnings(labeled, lines),
     )
 
 
-def _numbers(case: Case, k: int | Sequence[int] | None, count: int) -> list[int]:
+def _numbers(
+    labeled: LabeledRows, k: int | Sequence[int] | None, count: int
+) -> list[int]:
     """Return the values of k; refuse more folds or candidates than there are rows."""
-    n, numbers = len(case.codes), _listed(k)
+    n, numbers = len(labeled.codes), _listed(k)
     if count == 1 or count < 0:
         raise ParameterError(f"cv must be at least 2, not {count}")
     if count > n:
-        raise InputError(f"{case.train.name}: {n} rows cannot be {count} folds")
+        raise InputError(f"{labeled.train.name}: {n} rows cannot be {count} folds")
     least = n - -(-n // count) if count else n
     if numbers is None:
         return [min(DEFAULT_K, least)]
@@ -545,19 +553,19 @@ def _numbers(case: Case, k: int | Sequence[int] | None, count: int) -> list[int]
         raise ParameterError("k must be at least 1")
     if max(numbers) > least:
         raise InputError(
-            f"{case.train.name}: k is {max(numbers)}, but there are only {least} "
+            f"{labeled.train.name}: k is {max(numbers)}, but there are only {least} "
             f"training rows{' beside a fold' if count else ''}: use a smaller k"
         )
     return numbers
 
 
 def _about(
-    case: Case, count: int, kernel: str, scale: str, seed: int
+    labeled: LabeledRows, count: int, kernel: str, scale: str, seed: int
 ) -> dict[str, Any]:
     return {
-        "rows": len(case.train.x),
-        "test_rows": None if case.test is None else len(case.test.x),
-        "features": int(case.train.x.shape[1]),
+        "rows": len(labeled.train.x),
+        "test_rows": None if labeled.test is None else len(labeled.test.x),
+        "features": int(labeled.train.x.shape[1]),
         "cv": count or None,
         "kernel": kernel,
         "scale": scale,

@@ -191,7 +191,7 @@ _BLOCK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Part:
+class Split:
     """Rows that learn and rows that are classified, as the kernel sees them."""
 
     rows: Rows
@@ -237,7 +237,7 @@ class _Task:
     full: bool
 
 
-def make_part(
+def make_split(
     x: Any,
     codes: IndexArray,
     classes: int,
@@ -246,7 +246,7 @@ def make_part(
     kernel: Kernel,
     scale: str,
     names: tuple[str, str],
-) -> Part:
+) -> Split:
     """Scale by the rows that learn, and put their copies together."""
     scaling = Scaling.of(x, scale)
     x = kernel.prepare(scaling.applied(x, names[0]), names[0])
@@ -255,12 +255,12 @@ def make_part(
     x, points = x.astype(dtype, copy=False), points.astype(dtype, copy=False)
     rows = distinct_rows(x, "merge", names[0])
     shares = shares_of_classes(rows, codes, classes)
-    return Part(rows, shares, points, twins(rows.x, points))
+    return Split(rows, shares, points, twins(rows.x, points))
 
 
-def run_part(
+def run_split(
     run: Run,
-    part: Part,
+    split: Split,
     trials: list[Trial],
     *,
     full: bool = False,
@@ -269,22 +269,22 @@ def run_part(
     """Search once with the largest k, then classify every point by every trial."""
     pool = run.pool
     # Shared once: what is a map of a file already is not written again.
-    part = replace(part, rows=replace(part.rows, x=pool.share(part.rows.x).open()))
-    run, x = replace(run, rows=part.rows), part.rows.x
+    split = replace(split, rows=replace(split.rows, x=pool.share(split.rows.x).open()))
+    run, x = replace(run, rows=split.rows), split.rows.x
     width = min(max(trial.k for trial in trials), len(x))
     exact: Search = registry.create("search", "exact")
-    found = exact.query(run.wanted(width), part.points)
+    found = exact.query(run.wanted(width), split.points)
     fitted = _fitted(run, trials, width)
-    n, t, c = len(part.points), len(trials), part.shares.shape[1]
+    n, t, c = len(split.points), len(trials), split.shares.shape[1]
     task = _Task(
         pool.share(x),
-        pool.share(part.points),
+        pool.share(split.points),
         pool.share(found.index),
         pool.share(found.distance),
-        pool.share(part.twin),
+        pool.share(split.twin),
         tuple(
             pool.share(one)
-            for one in (part.shares.data, part.shares.indices, part.shares.indptr)
+            for one in (split.shares.data, split.shares.indices, split.shares.indptr)
         ),
         c,
         tuple(fitted),

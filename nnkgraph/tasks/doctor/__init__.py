@@ -13,7 +13,7 @@ from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.tasks.columns import describe_columns
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._figures import MIN_WEIGHT, Case
+from nnkgraph.tasks.doctor._figures import MIN_WEIGHT, SearchedRows
 from nnkgraph.tasks.doctor._findings import Suggestion, better_scale, findings, suggest
 
 if TYPE_CHECKING:
@@ -69,20 +69,20 @@ def doctor(
     settings = Settings.of(features, **given)
     knn: Method = registry.create("methods", "knn")
     with open_run(features, settings, running, methods=[knn]) as run:
-        case = Case.of(run)
+        searched = SearchedRows.of(run)
         figures = {
-            **_all_figures(features, case, columns),
+            **_all_figures(features, searched, columns),
             "scale": given["scale"],
             "replaced": list(replaced.values()),
         }
-        suggestion = _suggested(case, given, columns)
+        suggestion = _suggested(searched, given, columns)
     changed = {name: given[name] for name in replaced}
     if suggestion:
         better = {**changed, **suggestion.settings}
         reasons = [*replaced.values(), *suggestion.reasons]
         suggestion = replace(suggestion, settings=better, reasons=reasons)
     return Diagnosis(
-        figures, findings(figures), suggestion, list(case.candidates.notes)
+        figures, findings(figures), suggestion, list(searched.candidates.notes)
     )
 
 
@@ -111,10 +111,10 @@ def _without_direction(
 
 
 def _all_figures(
-    features: Features, case: Case, columns: dict[str, Any]
+    features: Features, searched: SearchedRows, columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Count and measure everything."""
-    proof = report.certificate(case.solved(), case.rows.origin)
+    proof = report.certificate(searched.solved(), searched.rows.origin)
     return {
         "input": {
             "name": features.name,
@@ -122,37 +122,37 @@ def _all_figures(
             "dtype": features.dtype,
         },
         "ids": features.ids is not None,
-        "kernel": registry.spec(case.settings.kernel),
-        "local": case.is_local,
-        "rows": _figures.row_facts(case),
+        "kernel": registry.spec(searched.settings.kernel),
+        "local": searched.is_local,
+        "rows": _figures.row_facts(searched),
         "columns": columns,
         "search": {
-            **report.search_facts(case.candidates),
-            "exact": case.candidates.exact,
+            **report.search_facts(searched.candidates),
+            "exact": searched.candidates.exact,
         },
-        "support": _figures.support_facts(case),
-        "overlap": _figures.overlap_facts(case),
-        "graphs": _figures.graph_facts(case),
-        "hubs": _figures.hub_facts(case, features.ids),
-        "outside": _figures.outside_facts(case),
-        "distances": _figures.distance_facts(case),
+        "support": _figures.support_facts(searched),
+        "overlap": _figures.overlap_facts(searched),
+        "graphs": _figures.graph_facts(searched),
+        "hubs": _figures.hub_facts(searched, features.ids),
+        "outside": _figures.outside_facts(searched),
+        "distances": _figures.distance_facts(searched),
         "certificate": proof.as_dict() if proof else None,
-        "warnings": case.run.warnings,
+        "warnings": searched.run.warnings,
     }
 
 
 def _suggested(
-    case: Case, given: dict[str, Any], columns: dict[str, Any]
+    searched: SearchedRows, given: dict[str, Any], columns: dict[str, Any]
 ) -> Suggestion | None:
     """Try options out, on scaled features where those need it."""
     free = given["sigma"] in {None, "auto"} and ":" not in given["kernel"]
-    scale, why = better_scale(case, given["scale"], columns)
+    scale, why = better_scale(searched, given["scale"], columns)
     if not scale:
-        return suggest(case, free_sigma=free)
-    settings = Settings.of(case.run.features, **{**given, "scale": scale})
-    scaled = suggest(Case.of(case.run.again(settings)), free_sigma=free)
+        return suggest(searched, free_sigma=free)
+    settings = Settings.of(searched.run.features, **{**given, "scale": scale})
+    scaled = suggest(SearchedRows.of(searched.run.again(settings)), free_sigma=free)
     if scaled is None:
-        return suggest(case, free_sigma=free)
+        return suggest(searched, free_sigma=free)
     return replace(
         scaled,
         settings={**scaled.settings, "scale": scale},

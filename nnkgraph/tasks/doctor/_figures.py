@@ -30,7 +30,7 @@ MIN_WEIGHT = 1e-8
 
 
 @dataclass(frozen=True)
-class Case:
+class SearchedRows:
     """Rows with their candidates; graphs are those that ``build_graph`` would make."""
 
     run: Run
@@ -40,7 +40,7 @@ class Case:
     _facts: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run) -> Case:
+    def of(cls, run: Run) -> SearchedRows:
         """Search the candidates of all rows."""
         return cls(run, *run.find_and_fit())
 
@@ -201,63 +201,63 @@ GRAPHS: tuple[dict[str, Any], ...] = (
 """What is put side by side; the first is the default of ``build``."""
 
 
-def row_facts(case: Case) -> dict[str, Any]:
+def row_facts(searched: SearchedRows) -> dict[str, Any]:
     """Count identical rows, and those that are nearly so."""
-    rows = case.rows
+    rows = searched.rows
     facts: dict[str, Any] = {"distinct": len(rows.x), "copies": rows.copies}
     facts["largest_group"] = 1
     if rows.first is not None:
         facts["largest_group"] = int(np.bincount(rows.first).max())
-    if case.settings.kernel.nearness in DISTANCES and case.k:
-        nearest = case.candidates.distance[:, 0]
+    if searched.settings.kernel.nearness in DISTANCES and searched.k:
+        nearest = searched.candidates.distance[:, 0]
         limit = NEAR * float(np.median(nearest))
         facts["near_duplicates"] = int((nearest < limit).sum())
     return facts
 
 
-def support_facts(case: Case) -> dict[str, Any]:
+def support_facts(searched: SearchedRows) -> dict[str, Any]:
     """Say how many candidates NNK keeps."""
-    there = (case.candidates.index >= 0).sum(axis=1)
-    size = (case.solved().weights > 0).sum(axis=1)
+    there = (searched.candidates.index >= 0).sum(axis=1)
+    size = (searched.solved().weights > 0).sum(axis=1)
     kept = float(size.sum() / there.sum()) if there.sum() else 0.0
     return {
-        "k": case.k,
+        "k": searched.k,
         "mean": float(size.mean()),
         "min": int(size.min()),
         "max": int(size.max()),
         "kept_over_k": kept,
         "saturated": kept > SATURATED,
-        "histogram": _histogram(size, _even_steps(case.k)),
+        "histogram": _histogram(size, _even_steps(searched.k)),
     }
 
 
-def graph_facts(case: Case) -> list[dict[str, Any]]:
+def graph_facts(searched: SearchedRows) -> list[dict[str, Any]]:
     """Describe the graph of every rule."""
     names = ("edges", "edges_per_node", "components", "isolated")
     return [
-        {**settings, **{name: case.facts(**settings)[name] for name in names}}
+        {**settings, **{name: searched.facts(**settings)[name] for name in names}}
         for settings in GRAPHS
     ]
 
 
-def overlap_facts(case: Case, sigma: str | None = None) -> dict[str, float]:
+def overlap_facts(searched: SearchedRows, sigma: str | None = None) -> dict[str, float]:
     """Say how much NNK and mutual kNN have in common.
 
     Their edges are those that ``build`` writes: with edges to copies of rows.
     ``jaccard`` is the share of all edges that both have, ``covered`` the share of the
     edges of mutual kNN that NNK has.
     """
-    mutual = case.graph(method="knn", symmetrize="mutual", sigma=sigma)
-    return edge_overlap(case.graph(sigma=sigma), mutual)
+    mutual = searched.graph(method="knn", symmetrize="mutual", sigma=sigma)
+    return edge_overlap(searched.graph(sigma=sigma), mutual)
 
 
-def hub_facts(case: Case, ids: tuple[str, ...] | None) -> dict[str, Any]:
+def hub_facts(searched: SearchedRows, ids: tuple[str, ...] | None) -> dict[str, Any]:
     """Say how unevenly nodes are chosen as candidates; `ids` are those of all rows."""
-    index = case.candidates.index
-    n, k = len(index), case.k
+    index = searched.candidates.index
+    n, k = len(index), searched.k
     degree = np.bincount(index[index >= 0], minlength=n)
     largest = int(degree.argmax())
-    most, row = int(degree[largest]), case.input_row(largest)
+    most, row = int(degree[largest]), searched.input_row(largest)
     steps = sorted({most, *(s for s in (0, k // 2, k, 2 * k, 4 * k) if s < most)})
     unchosen = int((degree == 0).sum()) if k else 0
     return {
@@ -271,17 +271,17 @@ def hub_facts(case: Case, ids: tuple[str, ...] | None) -> dict[str, Any]:
     }
 
 
-def outside_facts(case: Case) -> dict[str, Any] | None:
+def outside_facts(searched: SearchedRows) -> dict[str, Any] | None:
     """Bound what points outside the candidates could explain, where that is possible.
 
     None for kernels whose similarity need not fall with distance.
     """
-    kernel = case.kernel
-    if not (kernel.form and kernel.nearness in DISTANCES and case.k):
+    kernel = searched.kernel
+    if not (kernel.form and kernel.nearness in DISTANCES and searched.k):
         return None
-    bound = outside_bounds(case.rows.x, case.candidates, kernel)
+    bound = outside_bounds(searched.rows.x, searched.candidates, kernel)
     above = int((bound > ENOUGH).sum())
-    last = case.solved().weights[:, -1] > 0
+    last = searched.solved().weights[:, -1] > 0
     return {
         "limit": ENOUGH,
         "nodes_above": above,
@@ -292,21 +292,21 @@ def outside_facts(case: Case) -> dict[str, Any] | None:
     }
 
 
-def distance_facts(case: Case) -> dict[str, Any] | None:
+def distance_facts(searched: SearchedRows) -> dict[str, Any] | None:
     """Set the bandwidth against the distances it is meant for; None without them."""
-    if case.settings.kernel.nearness not in DISTANCES or not case.k:
+    if searched.settings.kernel.nearness not in DISTANCES or not searched.k:
         return None
-    nearest, kth = case.candidates.distance[:, 0], case.kth_distance()
+    nearest, kth = searched.candidates.distance[:, 0], searched.kth_distance()
     names = ("min", "q05", "median", "q95", "max")
     spread = np.percentile(kth, [0, 5, 50, 95, 100])
     low, high = float(spread[1]), float(spread[3])
-    sigma = case.kernel.bandwidth(case.candidates)
+    sigma = searched.kernel.bandwidth(searched.candidates)
     return {
         "sigma": sigma,
         "nearest_median": float(np.median(nearest)),
         "kth": {name: float(value) for name, value in zip(names, spread, strict=True)},
         "kth_spread": high / low if low > 0 else None,
-        "warnings": report.bandwidth_warnings(sigma, report.reach(case.candidates)),
+        "warnings": report.bandwidth_warnings(sigma, report.reach(searched.candidates)),
     }
 
 

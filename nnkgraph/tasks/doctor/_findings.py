@@ -21,7 +21,7 @@ from nnkgraph.tasks.doctor._figures import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nnkgraph.tasks.doctor._figures import Case
+    from nnkgraph.tasks.doctor._figures import SearchedRows
 
 
 SAME_GRAPH = 0.8
@@ -57,9 +57,11 @@ class Suggestion:
     """What ``report.facts`` says about the graph."""
 
 
-def better_scale(case: Case, scale: str, columns: dict[str, Any]) -> tuple[str, str]:
+def better_scale(
+    searched: SearchedRows, scale: str, columns: dict[str, Any]
+) -> tuple[str, str]:
     """Return a scaling that should be tried and the reason, or nothing."""
-    nearness = case.settings.kernel.nearness
+    nearness = searched.settings.kernel.nearness
     if scale != "none" or not columns:
         return "", ""
     if nearness in DISTANCES and columns["scale_apart"] and not columns["principal"]:
@@ -68,12 +70,12 @@ def better_scale(case: Case, scale: str, columns: dict[str, Any]) -> tuple[str, 
             "beside wider ones without scaling"
         )
     products = nearness == "inner-product" and not columns["zero_rows"]
-    if products and case.facts()["isolated"] > 0.01 * len(case.rows.x):
+    if products and searched.facts()["isolated"] > 0.01 * len(searched.rows.x):
         return "unit", "inner products favor long rows, which become hubs"
     return "", ""
 
 
-def suggest(case: Case, *, free_sigma: bool) -> Suggestion | None:
+def suggest(searched: SearchedRows, *, free_sigma: bool) -> Suggestion | None:
     """Try options in turn and return the first without isolated nodes.
 
     Parameters
@@ -88,59 +90,61 @@ def suggest(case: Case, *, free_sigma: bool) -> Suggestion | None:
     Suggestion or None
         None where every graph has isolated nodes: of a single row, for instance.
     """
-    local, why = _local(case) if free_sigma else ({}, "")
-    for base, first in _bases(case, local, why):
-        ways = [*_saturated_ways(case, base), *_WAYS]
+    local, why = _local(searched) if free_sigma else ({}, "")
+    for base, first in _bases(searched, local, why):
+        ways = [*_saturated_options(searched, base), *_WAYS]
         for way, reason in ways:
             settings = {**way, **base}
-            facts = case.facts(**{k: v for k, v in settings.items() if k != "kernel"})
-            bad = case.failed(settings.get("method", "nnk"), settings.get("sigma"))
+            facts = searched.facts(
+                **{k: v for k, v in settings.items() if k != "kernel"}
+            )
+            bad = searched.failed(settings.get("method", "nnk"), settings.get("sigma"))
             if not facts["isolated"] and not bad:
                 reasons = [text for text in (first, reason) if text]
                 return Suggestion(settings, reasons, facts)
     return None
 
 
-def _local(case: Case) -> tuple[dict[str, Any], str]:
+def _local(searched: SearchedRows) -> tuple[dict[str, Any], str]:
     """Say whether every node should have a bandwidth of its own."""
-    distances = distance_facts(case)
-    if not distances or not case.has_sigma or case.is_local:
+    distances = distance_facts(searched)
+    if not distances or not searched.has_sigma or searched.is_local:
         return {}, ""
     spread = distances["kth_spread"]
     if spread is not None and spread < LOCAL:
         return {}, ""
     apart = "without bound" if spread is None else f"by a factor of {spread:.1f}"
-    return _with_local(case), (
+    return _with_local(searched), (
         f"the distance to the last candidate varies {apart}: one bandwidth does not "
         "fit all nodes"
     )
 
 
-def _with_local(case: Case) -> dict[str, Any]:
+def _with_local(searched: SearchedRows) -> dict[str, Any]:
     """Return the options for local bandwidths; the kernel without its own sigma."""
-    name = registry.spec(case.settings.kernel).partition(":")[0]
+    name = registry.spec(searched.settings.kernel).partition(":")[0]
     return {"kernel": name, "sigma": "local"}
 
 
 def _bases(
-    case: Case, local: dict[str, Any], why: str
+    searched: SearchedRows, local: dict[str, Any], why: str
 ) -> list[tuple[dict[str, Any], str]]:
     """Return the bandwidths to try; a local one in the end, whatever the spread."""
     bases = [(local, why)]
-    if case.has_sigma and not case.is_local and not local:
+    if searched.has_sigma and not searched.is_local and not local:
         forced = "with one bandwidth for all, nodes stay isolated"
-        bases.append((_with_local(case), forced))
+        bases.append((_with_local(searched), forced))
     return bases
 
 
-def _saturated_ways(
-    case: Case, base: dict[str, Any]
+def _saturated_options(
+    searched: SearchedRows, base: dict[str, Any]
 ) -> list[tuple[dict[str, Any], str]]:
     """Return mutual kNN as the first choice where NNK gives nearly the same graph."""
-    support = support_facts(case)
+    support = support_facts(searched)
     if not support["saturated"]:
         return []
-    same = overlap_facts(case, base.get("sigma"))["jaccard"]
+    same = overlap_facts(searched, base.get("sigma"))["jaccard"]
     if same < SAME_GRAPH:
         return []
     reason = (

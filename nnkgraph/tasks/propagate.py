@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from nnkgraph.tasks.laplacian import (
     pieces,
     scaled,
 )
-from nnkgraph.tasks.propagate._inverse import Inverse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from nnkgraph.data.labels import Labels
 
 
-SOLVERS = ("auto", "factor", "cg", "inverse")
+SOLVERS = ("auto", "factor", "cg")
 
 _ACCURACY = 1e-10
 """Bound on the relative error at which the work is done."""
@@ -93,12 +91,6 @@ def solve(s: csr_array, b: FloatArray, root: FloatArray, solver: str) -> Solved:
     return Solved(y, error, len(direct), steps)
 
 
-def judged(s: csr_array, b: FloatArray, root: FloatArray, y: FloatArray) -> Solved:
-    """Return a solution found elsewhere with its bound; its last column is the walk."""
-    left = _left(s, np.column_stack([b, root]), y)
-    return Solved(y[:, :-1], _bound(left, y, root), len(b), 0)
-
-
 def _divided(s: csr_array, solver: str) -> tuple[IndexArray, list[IndexArray]]:
     """Return the nodes to solve for by one factorization, and pieces for steps."""
     everything = np.arange(s.shape[0])
@@ -125,16 +117,17 @@ def _factored(
     lu = factor(s)
     sides = np.column_stack([b, root])
     y = lu.solve(sides)
-    left = _left(s, sides, y)
+    left = residual(s, sides, y)
     y += lu.solve(left)
-    return y[:, :-1], _bound(_left(s, sides, y), y, root)
+    return y[:, :-1], error_bound(residual(s, sides, y), y, root)
 
 
-def _left(s: csr_array, sides: FloatArray, y: FloatArray) -> Any:
+def residual(s: csr_array, sides: FloatArray, y: FloatArray) -> Any:
+    """Return what is left of the right sides of (I - S) y = sides."""
     return sides - (y - s @ y)
 
 
-def _bound(left: FloatArray, y: FloatArray, root: FloatArray) -> float:
+def error_bound(left: FloatArray, y: FloatArray, root: FloatArray) -> float:
     """Bound the error of all columns but the last by their residuals.
 
     The last column is the mean number of steps of a random walk to a label. The
@@ -169,12 +162,12 @@ def _descended(
         left -= np.multiply(length, image, out=room)
         before, square = square, np.einsum("ij,ij->j", left, left)
         if step % 10 == 0 or not square.any():
-            error = _bound(left, y, root)
+            error = error_bound(left, y, root)
             if error <= _ACCURACY or _at_floor(left, y, root):
                 break
         way *= _ratio(square, before)
         way += left
-    error = _bound(_left(s, sides, y), y, root)
+    error = error_bound(residual(s, sides, y), y, root)
     if error > _WORST and step == _STEPS:
         raise ResourceError(
             f"label propagation did not converge in {_STEPS} steps: the graph holds "
@@ -196,9 +189,6 @@ def _ratio(a: FloatArray, b: FloatArray) -> Any:
 
 
 LAPLACIANS = ("combinatorial", "normalized")
-
-_GOOD = 1e-9
-"""Bound on the relative error up to which a quick solution is taken."""
 
 
 @dataclass(frozen=True)
@@ -241,8 +231,8 @@ class Propagator:
         from scipy.sparse.csgraph import connected_components
 
         check_undirected(graph, name)
-        self._scaled, self._root = scaled(graph.adjacency)
-        _, self._component = connected_components(self._scaled, directed=False)
+        self.scaled, self.root = scaled(graph.adjacency)
+        _, self.component = connected_components(self.scaled, directed=False)
 
     def __call__(
         self,
@@ -263,27 +253,26 @@ class Propagator:
         laplacian : str
             ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
         solver : str
-            ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph; for
-            many calls on a small graph ``inverse``, which is kept from call to call.
+            ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
         """
         _check(laplacian, solver)
         codes = np.asarray(codes, np.int64)
         given = codes >= 0
         if not given.any():
             raise InputError("no node has a label: there is nothing to propagate")
-        reached = np.isin(self._component, self._component[given])
+        reached = np.isin(self.component, self.component[given])
         asked, labelled = np.flatnonzero(reached & ~given), np.flatnonzero(given)
         weights = np.full((len(codes), classes), np.nan)
         weights[labelled] = np.eye(classes)[codes[labelled]]
-        root = self._root[asked]
+        root = self.root[asked]
         plain = laplacian == "combinatorial"
         values = weights[labelled]
         if plain:
-            values = values * self._root[labelled, np.newaxis]
-        solved = self._solved(asked, labelled, values, solver)
+            values = values * self.root[labelled, np.newaxis]
+        solved = self.solved(asked, labelled, values, solver)
         found = solved.y / root[:, np.newaxis] if plain else solved.y
         weights[asked] = np.maximum(found, 0.0)
-        apart = np.unique(self._component[~reached])
+        apart = np.unique(self.component[~reached])
         facts = {
             "nodes": len(codes),
             "labelled": len(labelled),
@@ -298,25 +287,13 @@ class Propagator:
         }
         return _decided(weights, given, reached, facts)
 
-    def _solved(
+    def solved(
         self, asked: IndexArray, labelled: IndexArray, values: FloatArray, solver: str
     ) -> Solved:
         """Solve for the nodes asked for, in units of the root of the degree."""
-        root = self._root[asked]
-        s = block(self._scaled, asked, asked)
-        towards: Any = block(self._scaled, asked, labelled)
-        sides = towards @ values
-        if solver == "inverse" and len(asked):
-            y = self._inverse.solve(asked, labelled, values, root)
-            solved = judged(s, sides, root, y)
-            if solved.error <= _GOOD:
-                return solved
-            solver = "auto"  # digits were lost: parts of the graph barely hang together
-        return solve(s, sides, root, solver)
-
-    @cached_property
-    def _inverse(self) -> Inverse:
-        return Inverse(self._scaled, self._root, self._component)
+        s = block(self.scaled, asked, asked)
+        towards: Any = block(self.scaled, asked, labelled)
+        return solve(s, towards @ values, self.root[asked], solver)
 
 
 def propagate(

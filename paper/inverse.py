@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import ParameterError
+from nnkgraph.tasks.laplacian import block
+from nnkgraph.tasks.propagate import Propagator, Solved, error_bound, residual
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.data import FloatArray, Graph, IndexArray
 
 MOST = 5000
 """More nodes than this are not inverted: a labeling is solved as fast without."""
+
+_GOOD = 1e-9
+"""Bound on the relative error up to which a quick solution is taken."""
 
 
 class Inverse:
@@ -36,9 +41,7 @@ class Inverse:
     def __init__(self, s: csr_array, root: FloatArray, component: IndexArray) -> None:
         n = len(root)
         if n > MOST:
-            raise ParameterError(
-                f"solver inverse is for graphs of up to {MOST} nodes, not {n}"
-            )
+            raise ParameterError(f"graphs of up to {MOST} nodes are inverted, not {n}")
         self._component = component
         kernel = np.zeros((n, int(component.max(initial=0)) + 1))
         kernel[np.arange(n), component] = np.where(root > 0, root, 1.0)
@@ -78,3 +81,27 @@ class Inverse:
         everywhere[asked] = root
         y[:, -1] += (self._inverse @ everywhere)[asked]
         return y
+
+
+class InversePropagator(Propagator):
+    """A small graph that labels are propagated on very often: it is inverted once."""
+
+    def __init__(self, graph: Graph, name: str = "graph") -> None:
+        super().__init__(graph, name)
+        self._inverse = Inverse(self.scaled, self.root, self.component)
+
+    def solved(
+        self, asked: IndexArray, labelled: IndexArray, values: FloatArray, solver: str
+    ) -> Solved:
+        """Solve with the inverse, or with ``solver`` where that is not accurate."""
+        if len(asked):
+            root = self.root[asked]
+            y = self._inverse.solve(asked, labelled, values, root)
+            towards: Any = block(self.scaled, asked, labelled)
+            sides = np.column_stack([towards @ values, root])
+            left = residual(block(self.scaled, asked, asked), sides, y)
+            error = error_bound(left, y, root)
+            if error <= _GOOD:
+                return Solved(y[:, :-1], error, len(asked), 0)
+        # Nothing to solve, or digits were lost where the graph barely hangs together.
+        return super().solved(asked, labelled, values, solver)
