@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nnkgraph.build.run import find_candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.executors.serial import _SerialPool
+from nnkgraph.runtime.executors.serial import InProcessPool
 from nnkgraph.search import Wanted
 from nnkgraph.search.sharded import best_of, rows_of_part
 
@@ -65,7 +65,7 @@ def test_workers_that_cannot_write_to_this_machine_find_the_same():
     x = np.random.default_rng(2).normal(size=(400, 3))
     found = [
         registry.create("search", "sharded:parts=3").find(
-            Wanted(x, 6, "squared-distance", _SerialPool(1, in_place=here))
+            Wanted(x, 6, "squared-distance", InProcessPool(1, in_place=here))
         )
         for here in (True, False)
     ]
