@@ -61,8 +61,8 @@ def run(
         When workers die again and again, or one hangs.
     """
     # Kept blocks are alike for all workers; else they suit who is to do them.
-    stretch, workers = (1, 1) if kept else (pool.stretch, pool.workers)
-    waiting = _cut(first, rows, block * stretch, workers)
+    factor, workers = (1, 1) if kept else (pool.block_factor, pool.workers)
+    waiting = _cut(first, rows, block * factor, workers)
     if kept:
         waiting = [
             one for one in waiting if not kept.found(outputs, first, *one, on_rows)
@@ -125,8 +125,8 @@ def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
     done = pool.wait(running)
     if not done:
         raise ResourceError(
-            f"no worker finished a block within {pool.block_timeout:g} s; it may hang, or "
-            "need more time: --block-timeout"
+            f"no worker finished a block within {pool.block_timeout:g} s; it may hang, "
+            "or need more time: --block-timeout"
         )
     return done
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -192,8 +193,9 @@ def test_a_worker_lost_between_reservoirs_does_not_change_them(cluster):
         assert np.array_equal(found.distance, plain.distance)
 
 
-def test_workers_on_other_machines_return_their_rows(case, tmp_path):
+def test_workers_on_other_machines_return_their_rows(case):
     """With encryption, and through a folder that everybody sees."""
+    import dask
     from distributed import Security
 
     keys = Security.temporary()
@@ -201,10 +203,16 @@ def test_workers_on_other_machines_return_their_rows(case, tmp_path):
     (case.here / "key.pem").write_text(keys.tls_worker_key)
     tls = ("--tls-ca-file", "ca.pem", "--tls-cert", "ca.pem", "--tls-key", "key.pem")
     cluster = Cluster(case.here, *tls)
-    here = {f"tls_{name}": case.here / "ca.pem" for name in ("ca_file", "cert")}
-    spec = cluster.spec(folder=case.here, tls_key=case.here / "key.pem", **here)
-    try:
+    files = {"CA_FILE": "ca.pem", "CLIENT__CERT": "ca.pem", "CLIENT__KEY": "key.pem"}
+    env = {
+        f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(case.here / file)
+        for name, file in files.items()
+    }
+    spec = cluster.spec(folder=case.here)
+    with ExitStack() as stack:
+        stack.callback(cluster.stop)
         cluster.add(1, ELSEWHERE)
+        stack.enter_context(dask.config.set(dask.config.collect_env(env)))
         with registry.create("executors", spec).open(1) as pool:
             assert not pool.in_place
         x = np.random.default_rng(0).normal(size=(3000, 5))
@@ -217,8 +225,6 @@ def test_workers_on_other_machines_return_their_rows(case, tmp_path):
 
         cluster.add(1, OLD)
         _opens_not(f"{spec},workers=2", r"has nnkgraph 0\.0\.1, ")
-    finally:
-        cluster.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -244,9 +250,7 @@ def test_nothing_is_left_of_a_local_cluster(case, number):
     [
         "dask:scheduler_file=a,address=tcp://b:1",
         "dask:timeout=0",
-        "dask:tls_cert=c",
         "dask:workers=2",
-        "dask:address=tcp://b:1,tls_key=c",
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(spec):

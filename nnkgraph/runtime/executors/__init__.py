@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import platform
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import numpy as np
-
-from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.runtime import arrays, registry
+from nnkgraph.errors import ParameterError
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.executors._arrays import Here, Mapped, Shared
 from nnkgraph.runtime.limits import granted_cpus
 
 if TYPE_CHECKING:
@@ -21,56 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@lru_cache(maxsize=32)
-def _map(mapped: Mapped) -> NDArray[Any]:
-    if 0 in mapped.shape:  # nothing cannot be mapped
-        return np.empty(mapped.shape, mapped.dtype)
-    mode: Any = "r+" if mapped.writable else "r"
-    try:
-        array: NDArray[Any] = np.memmap(
-            mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
-        )
-    except FileNotFoundError as error:
-        raise ResourceError(
-            f"{mapped.path}: is not there on {platform.node()}; it may have been "
-            "removed, or be on a disk that this machine does not see"
-        ) from error
-    arrays.watch(array)
-    return array
-
-
-def forget_maps() -> None:
-    """Let go of files that were mapped: removed ones then free their space."""
-    _map.cache_clear()
-
-
-@dataclass(frozen=True)
-class Mapped:
-    """An array in a file: small to send, mapped wherever it is opened."""
-
-    path: str
-    dtype: str
-    offset: int
-    shape: tuple[int, ...]
-    writable: bool = False
-
-    def open(self) -> NDArray[Any]:
-        """Return the array; the file is mapped once in every process."""
-        return _map(self)
-
-
-@dataclass(frozen=True)
-class Here:
-    """An array of this very process."""
-
-    array: NDArray[Any]
-
-    def open(self) -> NDArray[Any]:
-        """Return the array."""
-        return self.array
-
-
-Shared = Mapped | Here
+__all__ = ["Executor", "Here", "Mapped", "Pool", "Shared", "open_pool", "pool_size"]
 
 
 class Pool(Protocol):
@@ -87,8 +34,8 @@ class Pool(Protocol):
         ...
 
     @property
-    def stretch(self) -> int:
-        """How many times as large blocks should be: a task may cost more or less."""
+    def block_factor(self) -> int:
+        """How many times larger blocks should be where a task has more overhead."""
         ...
 
     block_timeout: float | None

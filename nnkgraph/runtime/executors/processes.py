@@ -1,4 +1,9 @@
-"""Worker processes on this machine."""
+"""Worker processes on this machine, each at the end of a pipe of its own.
+
+Unlike in `concurrent.futures.ProcessPoolExecutor` there is no queue that workers share:
+no lock that a dying worker could hold, no semaphore that could outlive the run, and all
+workers can be killed at once, whatever they are doing.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +11,35 @@ import atexit
 import multiprocessing
 import os
 import shutil
+import signal
+import sys
 import tempfile
+import threading
 import time
+import traceback
+import types
+from collections import deque
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.runtime.arrays import SHORT, scratch_folder, shared_with
-from nnkgraph.runtime.executors import forget_maps
-from nnkgraph.runtime.executors._crew import Crew, Files
+from nnkgraph.runtime.arrays import SHORT, Keeper, scratch_folder, shared_with
+from nnkgraph.runtime.executors._arrays import ArrayFiles, forget_maps, mapped_file
 from nnkgraph.runtime.limits import files_left, processes_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
 
     from numpy.typing import NDArray
 
-    from nnkgraph.runtime.executors import Executor, Mapped, Pool
+    from nnkgraph.runtime.executors import Executor, Pool
+    from nnkgraph.runtime.executors._arrays import Mapped
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -34,13 +49,68 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
-_LONGEST = 70
-"""Bytes of a folder's path: that of a socket in it must stay below 108."""
+_LONGEST_PATH = 70
+"""Bytes of a directory's path: that of a socket in it must stay below 108."""
+
+_TASKS_PER_WORKER = 2
+"""Tasks sent to a worker: one to do, and the next, so that it never waits."""
+
+_START_ATTEMPTS = 3
+_START_PAUSE = 0.2
+"""Seconds between two attempts: until the system knows that a process is gone."""
+
+
+class WorkerDied(BrokenExecutor):
+    """A worker ended in the middle of its work."""
+
+
+class WorkerTraceback(Exception):  # noqa: N818 - it is no error, but its place
+    """The cause of an error that came from a worker: the traceback there."""
+
+    def __str__(self) -> str:
+        return f"in a worker:\n{self.args[0]}"
+
+
+class _Worker:
+    """One process, its pipe, and the tasks that were sent to it."""
+
+    def __init__(self, context: BaseContext, memory: int | None) -> None:
+        own, theirs = context.Pipe()
+        self.pipe: Connection[Any, Any] = own
+        self.tasks: deque[Future[Any]] = deque()
+        with theirs, without_main_script(), block_signals():
+            process: Any = context.Process  # type: ignore[attr-defined]
+            self.process = process(target=_work, args=(theirs, memory), daemon=True)
+            self.process.start()
+
+    def send(self, future: Future[Any], task: tuple[Any, ...]) -> None:
+        try:
+            self.pipe.send(task)
+        except OSError as error:
+            raise WorkerDied(str(error)) from error
+        self.tasks.append(future)
+
+    def receive(self) -> None:
+        """Take the result of the oldest task from the pipe."""
+        try:
+            trace, result = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            raise WorkerDied(str(error)) from error
+        except Exception as error:  # what came cannot be read
+            trace, result = "while an answer was read", error
+        future = self.tasks.popleft()
+        if trace:
+            result.__cause__ = WorkerTraceback(trace)
+            future.set_exception(result)
+        else:
+            future.set_result(result)
 
 
 class _ProcessPool:
+    """A fixed number of worker processes; once one of them dies, all tasks are lost."""
+
     in_place = True
-    stretch = 1
+    block_factor = 1
 
     def __init__(
         self,
@@ -48,7 +118,7 @@ class _ProcessPool:
         start: str,
         folder: str,
         block_timeout: float | None,
-        room: int | None,
+        memory: int | None,
     ) -> None:
         self.workers = self.threads = workers
         self.block_timeout = block_timeout
@@ -58,12 +128,13 @@ class _ProcessPool:
             self._context.set_forkserver_preload(
                 ["nnkgraph.methods.qp", "nnkgraph.data.pairs"]
             )
-        self._files = Files(folder)
-        self._room = room
-        self._crew = Crew(self._context, workers, room)
+        self._files = ArrayFiles(folder)
+        self._memory = memory
+        self._processes: list[_Worker] = []
+        self._waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
 
     def share(self, array: NDArray[Any], /) -> Mapped:
-        return self._files.share(array)
+        return mapped_file(array) or self._files.write(array)
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
         # Results go to a file and not through a pipe: a worker that dies in the middle
@@ -71,26 +142,147 @@ class _ProcessPool:
         return self._files.output(shape, dtype)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        return self._crew.submit(function, *args)
+        future: Future[Any] = Future()
+        self._waiting.append((future, (function, args)))
+        self._send_tasks()
+        return future
 
     def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
-        last = time.monotonic()
+        begin = time.monotonic()
         while not (done := {one for one in running if one.done()}):
             left = None
             if self.block_timeout is not None:
-                left = self.block_timeout - (time.monotonic() - last)
+                left = self.block_timeout - (time.monotonic() - begin)
                 if left <= 0:
                     break
-            self._crew.wait(left)
+            busy: dict[Any, _Worker] = {
+                one.pipe: one for one in self._processes if one.tasks
+            }
+            for pipe in wait(list(busy), left):
+                busy[pipe].receive()
+            self._send_tasks()
         return done
 
     def revive(self) -> None:
         self.stop()
-        self._crew = Crew(self._context, self.workers, self._room)
+        self.start()
+
+    def start(self) -> None:
+        """Start all workers."""
+        try:
+            for _ in range(self.workers):
+                self._processes.append(self._started())
+        except (EOFError, OSError) as error:
+            self.stop()
+            raise ResourceError(
+                f"worker processes cannot start ({str(error) or 'no answer'}); use "
+                "-j 1, or raise the limit of processes and files"
+            ) from error
 
     def stop(self) -> None:
         """End all workers at once, whatever they are doing."""
-        self._crew.stop()
+        for one in self._processes:
+            one.process.kill()
+        for one in self._processes:
+            one.process.join()
+            one.pipe.close()
+            for future in one.tasks:
+                future.cancel()
+        for future, _ in self._waiting:
+            future.cancel()
+        self._processes.clear()
+        self._waiting.clear()
+
+    def _send_tasks(self) -> None:
+        while self._waiting:
+            worker = min(self._processes, key=lambda one: len(one.tasks))
+            if len(worker.tasks) >= _TASKS_PER_WORKER:
+                return
+            worker.send(*self._waiting.popleft())
+
+    def _started(self) -> _Worker:
+        for _ in range(_START_ATTEMPTS - 1):
+            # The process that starts others may have been killed; a new one comes.
+            with suppress(EOFError, ConnectionError):
+                return _Worker(self._context, self._memory)
+            time.sleep(_START_PAUSE)
+        return _Worker(self._context, self._memory)
+
+
+def _work(pipe: Connection[Any, Any], memory: int | None) -> None:
+    """Do tasks until there is nobody left who asks for them."""
+    from threadpoolctl import threadpool_limits
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)  # what a user's kernel prints must not get into the output
+    threadpool_limits(limits=1)
+    # A worker starts no processes. Numba's parallel code would else make a lock for
+    # them, a semaphore that outlives a worker that is killed.
+    multiprocessing.set_start_method("spawn", force=True)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if memory is not None:
+        Keeper(memory)
+    while True:
+        try:
+            function, args = pipe.recv()
+        except (EOFError, OSError):
+            os._exit(1)
+        try:
+            answer = ForkingPickler.dumps(("", function(*args)))
+        except Exception as error:
+            answer = _pickled(error, traceback.format_exc())
+        try:
+            pipe.send_bytes(answer)
+        except OSError:
+            os._exit(1)
+
+
+def _pickled(error: Exception, trace: str) -> Any:
+    """Return an error as bytes; as text where it could not be read again."""
+    try:
+        pickled = ForkingPickler.dumps((trace, error))
+        ForkingPickler.loads(pickled)
+    except Exception:
+        told = RuntimeError(f"{type(error).__name__}: {error}")
+        pickled = ForkingPickler.dumps((trace, told))
+    return pickled
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+@contextmanager
+def block_signals() -> Iterator[None]:
+    """Keep signals meant for the parent from the processes that start meanwhile.
+
+    A terminal sends Ctrl-C to all of them; the parent ends them in good order.
+    """
+    old = signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
+    )
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+@contextmanager
+def without_main_script() -> Iterator[None]:
+    """Keep processes that start meanwhile from running the caller's script again.
+
+    Python does that so that functions of the script can be sent to workers; ours are
+    in modules. Scripts then need no ``if __name__ == "__main__"`` to use workers.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager
@@ -108,31 +300,36 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-@contextmanager
-def _files() -> Iterator[str]:
-    """Make a folder for the workers' files, and remove it in the end."""
-    with scratch_folder() as folder:
-        _keep_sockets_beside(folder)
-        try:
-            yield folder
-        finally:
-            forget_maps()
-
-
-def _keep_sockets_beside(folder: str) -> None:
-    """Give Python's fork server a folder that is found again if we are killed.
+def _set_socket_folder(folder: str) -> None:
+    """Give Python's fork server a directory that is found again if we are killed.
 
     It lives as long as this process, which may open many pools.
     """
     config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
     if config.get("tempdir") is None:
         parent, name = os.path.split(folder)
-        if len(os.fsencode(folder)) > _LONGEST:
+        if len(os.fsencode(folder)) > _LONGEST_PATH:
             parent = SHORT
         with suppress(OSError):  # then Python makes one
             sockets = tempfile.mkdtemp(prefix=f"{name}-", dir=parent)
             config["tempdir"] = sockets
             atexit.register(shutil.rmtree, sockets, ignore_errors=True)
+
+
+def check_limits(workers: int, *, processes: int, files: int) -> None:
+    """Refuse workers that the user's limits do not allow.
+
+    Processes that are started for us would fail with tracebacks of their own.
+    """
+    for what, left, needed, option in (
+        ("processes and threads", processes_left(), processes, "-u"),
+        ("open files", files_left(), files, "-n"),
+    ):
+        if left is not None and left < needed:
+            raise ResourceError(
+                f"{workers} workers need {needed} {what}, and {left} are left "
+                f"(ulimit {option}); use -j 1, or raise the limit"
+            )
 
 
 @dataclass(frozen=True)
@@ -162,26 +359,20 @@ class Processes:
     ) -> Iterator[Pool]:
         """Start a pool; its workers and files are gone when the context ends."""
         del shared_dir  # this machine sees all of its files
-        # Processes that Python starts for us would fail with tracebacks of their own.
-        for what, left, needed, option in (
-            ("processes and threads", processes_left(), 3 + 2 * workers, "-u"),
-            ("open files", files_left(), 12 + 5 * workers, "-n"),
-        ):
-            if left is not None and left < needed:
-                raise ResourceError(
-                    f"{workers} workers need {needed} {what}, and {left} are left "
-                    f"(ulimit {option}); use -j 1, or raise the limit"
-                )
+        check_limits(workers, processes=3 + 2 * workers, files=12 + 5 * workers)
         with (
-            _files() as folder,
+            scratch_folder() as folder,
             _one_thread_each(),
-            shared_with(workers) as room,
+            shared_with(workers) as memory,
         ):
-            pool = _ProcessPool(workers, self.start, folder, block_timeout, room)
+            _set_socket_folder(folder)
+            pool = _ProcessPool(workers, self.start, folder, block_timeout, memory)
             try:
+                pool.start()
                 yield pool
             finally:
                 pool.stop()
+                forget_maps()
 
 
 plugin: type[Executor] = Processes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.runtime.arrays import new_array
-from nnkgraph.runtime.executors import Here
+from nnkgraph.runtime.executors._arrays import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,29 +19,35 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _SerialPool:
+class InProcessPool:
+    """Calls in this process, at once; arrays are shared as they are."""
+
     threads: int
     workers: int = 1
     block_timeout: float | None = None
     in_place: bool = True
-    stretch: int = 1
+    block_factor: int = 1
 
     def share(self, array: NDArray[Any], /) -> Here:
+        """Return the array itself."""
         return Here(array)
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Here:
+        """Return a new array."""
         return Here(new_array(shape, dtype))
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Call the function now."""
         future: Future[Any] = Future()
         future.set_result(function(*args))
         return future
 
     def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
+        """Return the calls that are done, at least one."""
         return wait(running, return_when=FIRST_COMPLETED).done
 
     def revive(self) -> None:
-        """There is nothing that could have died."""
+        """Nothing in this process dies alone."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class Serial:
 
         del block_timeout, shared_dir  # what hangs in this process cannot be ended
         with threadpool_limits(limits=workers, user_api="blas"):
-            yield _SerialPool(workers)
+            yield InProcessPool(workers)
 
 
 plugin: type[Executor] = Serial

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nnkgraph.runtime.arrays import new_array
-from nnkgraph.runtime.executors import Here
+from nnkgraph.runtime.executors.serial import InProcessPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
-
-    from numpy.typing import NDArray
 
     from nnkgraph.runtime.executors import Executor, Pool
 
 
-@dataclass
-class _ThreadPool:
-    executor: ThreadPoolExecutor
-    workers: int
-    block_timeout: float | None = None
-    in_place: bool = True
-    stretch: int = 1
-
-    @property
-    def threads(self) -> int:
-        return self.workers
-
-    def share(self, array: NDArray[Any], /) -> Here:
-        return Here(array)
-
-    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Here:
-        return Here(new_array(shape, dtype))
+class _ThreadPool(InProcessPool):
+    def __init__(self, executor: ThreadPoolExecutor, workers: int) -> None:
+        super().__init__(threads=workers, workers=workers)
+        self._executor = executor
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        return self.executor.submit(function, *args)
-
-    def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
-        return wait(running, return_when=FIRST_COMPLETED).done
-
-    def revive(self) -> None:
-        """Threads do not die alone."""
+        return self._executor.submit(function, *args)
 
 
 @dataclass(frozen=True)
