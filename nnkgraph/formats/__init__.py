@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nnkgraph.formats import _dispatch
-from nnkgraph.formats._base import Extras, ignore
+from nnkgraph.formats._base import Extras, Format, Target, TextOptions, ignore
 from nnkgraph.formats._dispatch import (
     check_classes,
     check_file,
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     AnyPath = str | os.PathLike[str]
 
 __all__ = [
+    "Extras",
+    "Format",
+    "Target",
+    "TextOptions",
     "check_classes",
     "check_file",
     "check_ids",

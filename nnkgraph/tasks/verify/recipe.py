@@ -121,6 +121,26 @@ class Recipe:
         return rule
 
 
+def refuse_foreign(graph: Graph, name: str) -> None:
+    """Refuse a graph of a method or a kernel that is none of ours.
+
+    What is known of those is the code that built the graph: it would agree with itself.
+    """
+    for folder, key in (("methods", "method"), ("kernels", "kernel")):
+        spec = registry.full_spec(folder, str(graph.provenance.get(key, "")))
+        plugin = spec.partition(":")[0]
+        if plugin and plugin not in registry.names(folder):
+            packages = map(
+                registry.package_of, registry.foreign(folder).get(plugin, ())
+            )
+            where = "".join(f" of package {one}" for one in packages)
+            raise InputError(
+                f"{name}: was built with {key} {plugin!r}{where}, which cannot be "
+                "derived again here: only nnkgraph's own methods and kernels have a "
+                "second, independent form"
+            )
+
+
 def recipe_of(graph: Graph, name: str) -> Recipe:
     """Read the parameters that a graph carries.
 
