@@ -121,8 +121,7 @@ def make_plan(
 
 def _check_sparse(plan: Plan) -> None:
     """Refuse what would need all the zeros of sparse features."""
-    by_pairs = plan.kernel.base in {"squared-distance", "inner-product"}
-    if not by_pairs or plan.kernel.form not in {"affine", "exponential"}:
+    if plan.kernel.dense:
         raise ParameterError(
             "sparse features work with kernels cosine, gaussian and linear; others "
             "need a dense matrix"

@@ -27,6 +27,7 @@ from nnkgraph.formats._dispatch import (
     write_candidates,
     write_graph,
 )
+from nnkgraph.formats._graphs import checked, edge_blocks, from_edges
 from nnkgraph.runtime.files import is_stream, write_file
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ __all__ = [
     "check_file",
     "check_ids",
     "check_output",
+    "checked",
+    "edge_blocks",
     "file_beside",
+    "from_edges",
     "ignore",
     "is_known",
     "is_stream",

@@ -217,9 +217,10 @@ def made(cls: Any, parameters: str, what: str) -> Any:
 def full_spec(folder: str, spec: str) -> str:
     """Return a spec as it is, or ``module:function`` as the plug-in that takes it."""
     name, colon, rest = spec.partition(":")
-    if folder != "kernels" or not colon or "=" in rest or name in all_names(folder):
+    if folder != "kernels" or not colon or "=" in rest:
         return spec
-    return f"function:path={spec}"
+    known = name in names(folder) or name in foreign(folder)
+    return spec if known else f"function:path={spec}"
 
 
 def spec(plugin: Any) -> str:

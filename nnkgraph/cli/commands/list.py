@@ -33,7 +33,7 @@ def command(what: str | None, json: bool) -> None:
     """List methods, kernels, searches, executors, formats or rules.
 
     With parameters and their defaults, written as they are typed:
-    name:parameter=value,...  Those of other packages name them.
+    name:parameter=value,...  A package that adds some is named with them.
 
     \b
     Examples:

@@ -37,6 +37,14 @@ _NEARNESS = {
 }
 """What the candidates of a kernel are ordered by."""
 
+_KNOWN = {
+    "methods": {
+        *("aew", "eps", "kalofolias", "knn", "kstar", "l1", "lle", "mp", "nnk", "omp")
+    },
+    "kernels": {*_NEARNESS, "polynomial"},
+}
+"""What ``_slow`` derives, or knows that it cannot."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -121,23 +129,25 @@ class Recipe:
         return rule
 
 
-def refuse_foreign(graph: Graph, name: str) -> None:
-    """Refuse a graph of a method or a kernel that is none of ours.
+def refuse_unknown(graph: Graph, name: str) -> None:
+    """Refuse a graph of a method or a kernel that ``verify`` has no form of its own of.
 
-    What is known of those is the code that built the graph: it would agree with itself.
+    All that is known of those is the code that built the graph, which agrees with
+    itself.
     """
-    for folder, key in (("methods", "method"), ("kernels", "kernel")):
+    for folder, known in _KNOWN.items():
+        key = registry.noun(folder)
         spec = registry.full_spec(folder, str(graph.provenance.get(key, "")))
         plugin = spec.partition(":")[0]
-        if plugin and plugin not in registry.names(folder):
-            packages = map(
-                registry.package_of, registry.foreign(folder).get(plugin, ())
-            )
-            where = "".join(f" of package {one}" for one in packages)
+        if plugin and plugin not in known:
+            ours = plugin in registry.names(folder)
+            entries = () if ours else registry.foreign(folder).get(plugin, ())
+            packages = " and ".join(map(registry.package_of, entries))
+            where = f" of package {packages}" if packages else ""
             raise InputError(
                 f"{name}: was built with {key} {plugin!r}{where}, which cannot be "
-                "derived again here: only nnkgraph's own methods and kernels have a "
-                "second, independent form"
+                f"derived again here: there is a second, independent form of {folder} "
+                f"{', '.join(sorted(known))} only"
             )
 
 
