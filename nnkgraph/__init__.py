@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nnkgraph.formats import read_labels as read_labels
     from nnkgraph.formats import write_candidates as write_candidates
     from nnkgraph.formats import write_graph as write_graph
+    from nnkgraph.tasks import testing as testing
     from nnkgraph.tasks.classify import classify as classify
     from nnkgraph.tasks.compare import compare as compare
     from nnkgraph.tasks.doctor import doctor as doctor
@@ -52,7 +53,12 @@ _HOMES = {
     "tasks.verify": "verify",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = ("errors", "kernels", "methods", "testing")
+_MODULES = {
+    "errors": "errors",
+    "kernels": "kernels",
+    "methods": "methods",
+    "testing": "tasks.testing",
+}
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604 - the keys are strings
 
@@ -60,7 +66,7 @@ __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604 - the keys are str
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: the start-up stays light."""
     if name in _MODULES:
-        return importlib.import_module(f"nnkgraph.{name}")
+        return importlib.import_module(f"nnkgraph.{_MODULES[name]}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f"nnkgraph.{_HOME[name]}"), name)

@@ -1,43 +1,70 @@
-"""All plug-ins with their parameters, defaults and first docstring lines."""
+"""All plug-ins with their parameters, defaults and first docstring lines.
+
+Those of other packages say which package; one that is broken says so in place of what
+it does, because the others can still be listed.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+from nnkgraph.errors import NnkGraphError
 from nnkgraph.runtime import registry
 
 
 def catalog(folders: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Describe the plug-ins of some folders, and the rules where asked for."""
     return {
-        folder: _rules() if folder == "rules" else _plugins(folder)
+        folder: _rules() if folder == "rules" else [*_ours(folder), *_foreign(folder)]
         for folder in folders
     }
 
 
 def markdown(folder: str) -> str:
-    """Return the plug-ins of a folder as the README's table."""
+    """Return our own plug-ins of a folder as the README's table."""
     lines = ["| name | parameters | |", "|---|---|---|"]
-    for entry in catalog([folder])[folder]:
+    for entry in _ours(folder):
         parameters = entry["parameters"].items()
         shown = ", ".join(f"`{name}={value}`" for name, value in parameters)
         lines.append(f"| `{entry['name']}` | {shown} | {entry['about']} |")
     return "\n".join(lines)
 
 
-def _plugins(folder: str) -> list[dict[str, Any]]:
-    entries = []
-    for name in registry.names(folder):
-        cls = registry.load(folder, name)
-        about = (cls.__doc__ or "").strip().partition("\n")[0]
-        parameters = {
-            f.name: f.default
-            for f in (dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ())
-            if f.init
-        }
-        entries.append({"name": name, "about": about, "parameters": parameters})
-    return entries
+def _ours(folder: str) -> list[dict[str, Any]]:
+    return [
+        _described(name, registry.load(folder, name)) for name in registry.names(folder)
+    ]
+
+
+def _foreign(folder: str) -> list[dict[str, Any]]:
+    found = []
+    for name, entries in registry.foreign(folder).items():
+        packages = " and ".join(map(registry.package_of, entries))
+        try:
+            entry = _described(name, registry.load(folder, name))
+        except NnkGraphError as error:
+            entry = {"name": name, "about": "", "parameters": {}, "broken": str(error)}
+        found.append({**entry, "package": packages})
+    return found
+
+
+def _described(name: str, cls: Any) -> dict[str, Any]:
+    about = (cls.__doc__ or "").strip().partition("\n")[0]
+    parameters = {
+        f.name: _default(f)
+        for f in (dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ())
+        if f.init
+    }
+    return {"name": name, "about": about, "parameters": parameters}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    """Return a parameter's default, in words where it has none."""
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    made: Any = field.default_factory
+    return "(required)" if made is dataclasses.MISSING else made()
 
 
 def _rules() -> list[dict[str, Any]]:

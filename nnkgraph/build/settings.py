@@ -255,8 +255,7 @@ class Settings:
 
     def check_sparse(self) -> None:
         """Refuse what would need all the zeros of sparse features."""
-        by_pairs = self.kernel.base in {"squared-distance", "inner-product"}
-        if not by_pairs or self.kernel.form not in {"affine", "exponential"}:
+        if self.kernel.dense:
             raise ParameterError(
                 "sparse features work with kernels cosine, gaussian and linear; others "
                 "need a dense matrix"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import tomllib
@@ -147,10 +148,23 @@ def _word(value: Any) -> str | None:
     return str(value) if plain else None
 
 
+class PluginOption(click.Option):
+    """An option for plug-ins, whose help names also those of other packages."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Look for them now: a run that asks for no help does not."""
+        shown, kind = copy.copy(self), self.type
+        if self.help and isinstance(kind, Plugin):
+            every = choices(kind.folder, registry.all_names)
+            shown.help = self.help.replace(choices(kind.folder), every)
+        return click.Option.get_help_record(shown, ctx)
+
+
 def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator:
     """Make an option for one folder of plug-ins."""
     return click.option(
         flag,
+        cls=PluginOption,
         type=Plugin(folder),
         default=default,
         show_default=True,
@@ -158,9 +172,11 @@ def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator
     )
 
 
-def choices(folder: str) -> str:
+def choices(
+    folder: str, names: Callable[[str], tuple[str, ...]] = registry.names
+) -> str:
     """Return the names of plug-ins for a help text, and where more is said."""
-    return f"One of {', '.join(registry.names(folder))}: see nnkgraph list {folder}."
+    return f"One of {', '.join(names(folder))}: see nnkgraph list {folder}."
 
 
 features_arg = click.argument("features", type=click.Path())

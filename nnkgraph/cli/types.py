@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.build.shards import Shard
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from click.shell_completion import CompletionItem
+
+    from nnkgraph.build.shards import Shard
 
 
 class Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -130,8 +131,10 @@ class Plugin(Value):
     ) -> str:
         """Check the name, mostly without importing anything."""
         name, _, rest = registry.full_spec(self.folder, value).partition(":")
-        known = registry.names(self.folder)
-        if name not in known:
+        # Our own names first: those of others are looked up where they are needed.
+        if name not in registry.names(self.folder) and name not in (
+            known := registry.all_names(self.folder)
+        ):
             near = get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             self.fail(f"{name!r} is not one of {', '.join(known)}{hint}", param, ctx)
@@ -160,7 +163,7 @@ class Plugin(Value):
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Offer the names."""
-        return _offered(registry.names(self.folder), incomplete)
+        return _offered(registry.all_names(self.folder), incomplete)
 
 
 class Workers(Value):
@@ -201,6 +204,8 @@ class ShardOf(Value):
         ctx: click.Context | None,
     ) -> Shard:
         """Read it, from the environment where it says ``auto``."""
+        from nnkgraph.build.shards import Shard
+
         if isinstance(value, Shard):
             return value
         try:

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nnkgraph.errors import OutputError, ParameterError
-from nnkgraph.formats._base import Extras, Sparse, Target, TextOptions, ignore
+from nnkgraph.formats._base import (
+    Extras,
+    Format,
+    Sparse,
+    Target,
+    TextOptions,
+    ignore,
+)
 from nnkgraph.formats._choose import choose, is_known, reader, split_item
 from nnkgraph.formats._sidecar import SUFFIX, file_beside, read_sidecar, write_sidecar
 from nnkgraph.runtime.files import (
@@ -42,20 +49,32 @@ if TYPE_CHECKING:
     from nnkgraph.data.labels import Labels
     from nnkgraph.formats._base import Note
     from nnkgraph.formats._columns import is_key_name, leave_out
-    from nnkgraph.formats._graphs import parse_provenance
+    from nnkgraph.formats._graphs import (
+        checked,
+        edge_blocks,
+        from_edges,
+        parse_provenance,
+    )
     from nnkgraph.formats._into import Place, find_place
 
     AnyPath = str | os.PathLike[str]
 
 __all__ = [
+    "Extras",
+    "Format",
     "Place",
     "Sparse",
+    "Target",
+    "TextOptions",
     "check_classes",
     "check_file",
     "check_ids",
     "check_output",
+    "checked",
+    "edge_blocks",
     "file_beside",
     "find_place",
+    "from_edges",
     "ignore",
     "is_key_name",
     "is_known",
@@ -75,6 +94,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "checked": "_graphs",
+    "edge_blocks": "_graphs",
+    "from_edges": "_graphs",
     "Place": "_into",
     "find_place": "_into",
     "is_key_name": "_columns",

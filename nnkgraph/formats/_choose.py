@@ -7,13 +7,12 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nnkgraph.errors import ParameterError
-from nnkgraph.formats._base import MADE
+from nnkgraph.errors import NnkGraphError, ParameterError
+from nnkgraph.formats._base import MADE, Format
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.files import BY, is_stdout, open_source, show
 
 if TYPE_CHECKING:
-    from nnkgraph.formats._base import Format
     from nnkgraph.runtime.files import Source
 
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
@@ -35,7 +34,7 @@ def split_item(spec: str) -> tuple[str, str | None]:
 
 @cache
 def suffixes(role: str) -> dict[str, str]:
-    """Return every suffix that serves a role, and the name of its format."""
+    """Return every suffix of ours that serves a role, and the name of its format."""
     return {
         suffix: name
         for name in registry.names("formats")
@@ -44,29 +43,44 @@ def suffixes(role: str) -> dict[str, str]:
     }
 
 
+def all_suffixes(role: str) -> tuple[dict[str, str], list[str]]:
+    """Return also those of other packages, and what is wrong with broken ones."""
+    found, broken = dict(suffixes(role)), []
+    for name in registry.foreign("formats"):
+        try:
+            plugin = registry.load("formats", name)
+        except NnkGraphError as error:
+            broken.append(str(error))
+            continue
+        if plugin.can(role):
+            for suffix in plugin.suffixes:
+                found.setdefault(suffix.lower(), name)
+    return found, broken
+
+
 def is_known(path: str | os.PathLike[str], role: str) -> bool:
     """Return whether a name says which format a file has, for a role."""
     name = split_item(os.fspath(path))[0].lower()
-    return name.endswith(tuple(suffixes(role)))
+    ours = name.endswith(tuple(suffixes(role)))
+    return ours or name.endswith(tuple(all_suffixes(role)[0]))
 
 
-def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
+def choose(role: str, path: str, wanted: str | Format | None) -> tuple[Format, str]:
     """Return the format for a path, and the suffix that stands for it."""
-    known = suffixes(role)
     lower = os.path.basename(path).lower()  # noqa: PTH119 - any string
-    ending = max((s for s in known if lower.endswith(s)), key=len, default="")
-    if wanted is not None:
-        suffix = "." + wanted.lower().removeprefix(".")
-        if suffix not in known:
-            suffix = next((s for s in known if known[s] == suffix[1:]), "")
-        # A name such as graph.txt.gz asks for compression whatever the format is.
-        if suffix + ".gz" in known and lower.endswith(".gz"):
-            suffix += ".gz"
-    else:
-        suffix = ending
-    if suffix in known:
+    if isinstance(wanted, Format):
+        own = wanted.suffixes
+        return wanted, max((s for s in own if lower.endswith(s)), key=len, default="")
+    known, broken = suffixes(role), list[str]()
+    suffix = _suffix(known, lower, wanted)
+    if not suffix:  # only now are other packages looked at
+        known, broken = all_suffixes(role)
+        suffix = _suffix(known, lower, wanted)
+    if suffix:
         return registry.load("formats", known[suffix])(), suffix
-    choices = ", ".join(known)
+    if wanted in registry.foreign("formats"):
+        registry.load("formats", wanted)  # raises what is wrong with a broken one
+    choices = "; ".join([", ".join(known), *broken])
     if wanted is not None:
         raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
     if is_stdout(path):
@@ -78,6 +92,19 @@ def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
     )
 
 
+def _suffix(known: dict[str, str], lower: str, wanted: str | None) -> str:
+    """Return the suffix that a format's name or a file's name stands for, if any."""
+    if wanted is None:
+        return max((s for s in known if lower.endswith(s)), key=len, default="")
+    suffix = "." + wanted.lower().removeprefix(".")
+    if suffix not in known:
+        suffix = next((s for s in known if known[s].lower() == suffix[1:]), "")
+    # A name such as graph.txt.gz asks for compression whatever the format is.
+    if suffix + ".gz" in known and lower.endswith(".gz"):
+        suffix += ".gz"
+    return suffix
+
+
 def _refuse_others(role: str, path: str, lower: str) -> None:
     """Say what helps where a name belongs to a kind of file that is no use here."""
     what = ""
@@ -85,7 +112,7 @@ def _refuse_others(role: str, path: str, lower: str) -> None:
         what = "spreadsheets are not read: save it as CSV (or Parquet)"
     elif lower.endswith(_SPREADSHEETS):
         what = "spreadsheets are not written: write .csv, which they open"
-    elif role == "read_graph" and lower.endswith(tuple(suffixes("read_features"))):
+    elif role == "read_graph" and is_known(lower, "read_features"):
         what = f"such files hold features, not a graph: {MADE}"
     if what:
         raise ParameterError(f"{show(path)}: {what}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 class Kernel(Protocol):
     """A positive-definite similarity of two rows."""
+
+    dense: ClassVar[bool]
+    """Whether ``prepare`` or ``local`` need all values; others take sparse rows too."""
 
     @property
     def base(self) -> str:
@@ -84,6 +87,8 @@ class Kernel(Protocol):
 
 class Plain:
     """What most kernels share: candidates by their base, rows as they are, no sigma."""
+
+    dense: ClassVar[bool] = True
 
     @property
     def nearness(self) -> str:

@@ -23,6 +23,7 @@ class Cosine(Plain):
     # squared distance, and the nearest rows are those of the smallest angle.
     base: ClassVar[str] = "squared-distance"
     ridge: ClassVar[float] = 0.0
+    dense: ClassVar[bool] = False
     form: ClassVar[str] = "affine"
 
     def prepare(self, x: Any, name: str, /) -> Any:

@@ -20,6 +20,7 @@ class Gaussian(WithBandwidth):
 
     base: ClassVar[str] = "squared-distance"
     ridge: ClassVar[float] = 0.0
+    dense: ClassVar[bool] = False
     form: ClassVar[str] = "exponential"
 
     def coefficients(self, distance: FloatArray, /) -> FloatArray:

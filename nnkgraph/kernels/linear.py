@@ -20,6 +20,7 @@ class Linear(Plain):
 
     base: ClassVar[str] = "inner-product"
     ridge: ClassVar[float] = 1e-8
+    dense: ClassVar[bool] = False
     form: ClassVar[str] = "affine"
 
     def coefficients(self, distance: FloatArray, /) -> FloatArray:

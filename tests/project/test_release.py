@@ -15,8 +15,8 @@ import nnkgraph
 
 HOME = SAMPLES.parent
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
-FOR_CLONES = {"bench", "dev", "paper"}
-"""Extras for work in a clone: no command of the program asks for them."""
+FOR_CLONES = {"all", "bench", "dev", "paper"}
+"""Those of others, and for work in a clone: no command of the program asks for them."""
 
 ROLL = SAMPLES / "swiss_roll.npy"
 OPTIONAL = [
@@ -93,7 +93,7 @@ def test_the_sdist_holds_what_the_tests_need(built):
     assert "fuzz/__main__.py" in names  # not what fuzzing has found
     for name in (
         "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "CITATION.cff",
-        "LICENSE",
+        "LICENSE", "CONTRIBUTING.md", "SECURITY.md", ".pre-commit-config.yaml",
     ):  # fmt: skip
         assert name in names
 

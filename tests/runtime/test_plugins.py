@@ -1,13 +1,14 @@
 """The contract: every plug-in, also one that was added since."""
 
-import dataclasses
-import pickle
-
+import h5py
 import numpy as np
 import pytest
+import scipy.io
 
+from nnkgraph import testing
 from nnkgraph.build.catalog import catalog
 from nnkgraph.build.graph import build_graph
+from nnkgraph.build.run import find_candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
@@ -29,15 +30,68 @@ def kernel_and_rows(kernel):
     return SPECS.get(("kernels", kernel), kernel), x
 
 
-@pytest.mark.parametrize(("folder", "name"), PLUGINS)
-def test_plugin_is_documented_and_pickles(folder, name):
-    cls = registry.load(folder, name)
-    about = (cls.__doc__ or "").partition("\n")[0]
-    assert 10 < len(about) < 100
-    plugin = registry.create(folder, SPECS.get((folder, name), name))
-    assert pickle.loads(pickle.dumps(plugin)) == plugin
-    assert dataclasses.is_dataclass(plugin)
-    assert plugin.__dataclass_params__.frozen
+@pytest.mark.parametrize("name", registry.names("methods"))
+def test_methods_keep_their_contract(name):
+    testing.check_method(name)
+
+
+@pytest.mark.parametrize("name", registry.names("kernels"))
+def test_kernels_keep_their_contract(name):
+    testing.check_kernel(SPECS.get(("kernels", name), name))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian:sigma=local", "polynomial:degree=3"])
+def test_kernels_keep_it_with_other_parameters(kernel):
+    testing.check_kernel(kernel)
+
+
+# pynndescent says so of data as small as this.
+@pytest.mark.filterwarnings("ignore:Failed to correctly find n_neighbors")
+@pytest.mark.parametrize("name", registry.names("search"))
+def test_searches_keep_their_contract(name, tmp_path):
+    x, spec = None, name
+    if name == "precomputed":
+        x = np.random.default_rng(4).normal(size=(90, 5))
+        np.savez(tmp_path / "knn.npz", neighbors=find_candidates(x, k=6).index)
+        spec = f"precomputed:path={tmp_path / 'knn.npz'}"
+    testing.check_search(spec, x=x)
+
+
+@pytest.mark.parametrize("name", registry.names("executors"))
+def test_executors_keep_their_contract(name):
+    testing.check_executor(name)
+
+
+def write_features(path):
+    """Write a matrix as other programs do, where nnkgraph reads such files."""
+    x = np.random.default_rng(0).normal(size=(12, 3))
+    ending = path.suffix
+    if ending == ".npy":
+        np.save(path, x)
+    elif ending == ".npz":
+        np.savez(path, x=x, ids=[f"row {i}" for i in range(12)])
+    elif ending == ".csv":
+        np.savetxt(path, x, delimiter=",", header="a,b,c", comments="")
+    elif ending == ".h5":
+        with h5py.File(path, "w") as file:
+            file["x"] = x
+    elif ending == ".mat":
+        scipy.io.savemat(path, {"x": x})
+    elif ending == ".parquet":
+        arrow = pytest.importorskip("pyarrow")
+        table = arrow.table({name: x[:, at] for at, name in enumerate("abc")})
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    else:
+        pytest.importorskip("anndata").AnnData(x).write_h5ad(path)
+    return path
+
+
+@pytest.mark.parametrize("name", registry.names("formats"))
+def test_formats_keep_their_contract(name, tmp_path):
+    plugin = registry.load("formats", name)
+    reads = plugin.can("read_features")
+    path = tmp_path / f"x{plugin.suffixes[0]}"
+    testing.check_format(name, features=write_features(path) if reads else None)
 
 
 @pytest.mark.parametrize(("folder", "name"), PLUGINS)

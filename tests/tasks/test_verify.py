@@ -341,7 +341,7 @@ def test_command_names_the_check_and_exits_with_6(run, digits, graph, tmp_path):
 
 @pytest.mark.parametrize(
     ("provenance", "words"),
-    [({}, "does not say how"), ({"method": "forest"}, "damaged")],
+    [({}, "does not say how"), ({"method": "forest"}, "method 'forest', which cannot")],
 )
 def test_foreign_graphs_are_refused(run, digits, graph, tmp_path, provenance, words):
     known = {**graph.provenance, **provenance} if provenance else {}

@@ -71,6 +71,7 @@ def confusion_table(
     "--method",
     "methods",
     multiple=True,
+    cls=options.PluginOption,
     type=types.Plugin("methods"),
     default=("knn", "kstar", "nnk"),
     show_default=True,

@@ -45,6 +45,7 @@ _HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
     "--method",
     "methods",
     multiple=True,
+    cls=options.PluginOption,
     type=types.Plugin("methods"),
     default=("knn", "nnk", "omp", "mp"),
     show_default=True,

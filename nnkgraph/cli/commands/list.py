@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from nnkgraph.cli import options, talk
@@ -31,7 +33,7 @@ def command(what: str | None, json: bool) -> None:
     """List methods, kernels, searches, executors, formats or rules.
 
     With parameters and their defaults, written as they are typed:
-    name:parameter=value,...
+    name:parameter=value,...  A package that adds some is named with them.
 
     \b
     Examples:
@@ -51,10 +53,17 @@ def command(what: str | None, json: bool) -> None:
         lines.append(f"{folder}:")
         width = max(len(entry["name"]) for entry in entries)
         for entry in entries:
-            about = entry["about"].replace("``", "")
+            about = _about(entry)
             lines.append(talk.hanging(f"  {entry['name']:<{width}}  ", about))
             lines += [
                 f"  {'':<{width}}  :{name}={value}"
                 for name, value in entry["parameters"].items()
             ]
     talk.data("\n".join(lines))
+
+
+def _about(entry: dict[str, Any]) -> str:
+    if "broken" in entry:
+        return f"broken: {entry['broken']}"
+    about: str = entry["about"].replace("``", "")
+    return f"{about} ({entry['package']})" if "package" in entry else about

@@ -69,7 +69,7 @@ def built_of(graph: Graph, features: Features, name: str) -> Built:
     """Return what a graph says, once it is clear that these are its features."""
     recipe = recipe_of(graph, name)
     known = graph.provenance
-    check_method(known["method"], has_error=recipe.has_error)
+    check_method(known["method"], has_error=recipe.weigher.has_error)
     same = features_check(features, graph, recipe)
     if same.status != "ok":
         raise InputError(

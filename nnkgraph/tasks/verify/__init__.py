@@ -21,7 +21,7 @@ from nnkgraph.tasks.verify.checks import (
     without_bridges,
     without_copies,
 )
-from nnkgraph.tasks.verify.recipe import Check, recipe_of
+from nnkgraph.tasks.verify.recipe import Check, recipe_of, refuse_unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -83,9 +83,11 @@ def verify(
     Raises
     ------
     InputError
-        Where the graph does not say how it was built.
+        Where the graph does not say how it was built, or was built by a method or a
+        kernel that has no second, independent form here: one of another package.
     """
     features = features if isinstance(features, Features) else Features.of(features)
+    refuse_unknown(graph, name)
     recipe = recipe_of(graph, name)
     if sample is not None and sample < 1:
         raise ParameterError(f"the sample must have at least 1 node, not {sample}")

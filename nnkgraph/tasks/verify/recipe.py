@@ -37,6 +37,14 @@ _NEARNESS = {
 }
 """What the candidates of a kernel are ordered by."""
 
+_KNOWN = {
+    "methods": {
+        *("aew", "eps", "kalofolias", "knn", "kstar", "l1", "lle", "mp", "nnk", "omp")
+    },
+    "kernels": {*_NEARNESS, "polynomial"},
+}
+"""What ``_slow`` derives, or knows that it cannot."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -119,6 +127,28 @@ class Recipe:
         """The bandwidth that was asked for: a number or the name of a rule."""
         rule: float | str | None = getattr(self.plugin, "sigma", None)
         return rule
+
+
+def refuse_unknown(graph: Graph, name: str) -> None:
+    """Refuse a graph of a method or a kernel that ``verify`` has no form of its own of.
+
+    All that is known of those is the code that built the graph, which agrees with
+    itself.
+    """
+    for folder, known in _KNOWN.items():
+        key = registry.noun(folder)
+        spec = registry.full_spec(folder, str(graph.provenance.get(key, "")))
+        plugin = spec.partition(":")[0]
+        if plugin and plugin not in known:
+            ours = plugin in registry.names(folder)
+            entries = () if ours else registry.foreign(folder).get(plugin, ())
+            packages = " and ".join(map(registry.package_of, entries))
+            where = f" of package {packages}" if packages else ""
+            raise InputError(
+                f"{name}: was built with {key} {plugin!r}{where}, which cannot be "
+                f"derived again here: there is a second, independent form of {folder} "
+                f"{', '.join(sorted(known))} only"
+            )
 
 
 def recipe_of(graph: Graph, name: str) -> Recipe:
