@@ -12,13 +12,13 @@ class NnkGraphError(Exception):
     exit_code = 1
 
 
-class ParameterError(NnkGraphError):
+class ParameterError(NnkGraphError, ValueError):
     """An option, a plug-in name or a plug-in parameter makes no sense."""
 
     exit_code = 2
 
 
-class InputError(NnkGraphError):
+class InputError(NnkGraphError, ValueError):
     """The input file cannot be read, or its values cannot be used."""
 
     exit_code = 3
@@ -40,3 +40,7 @@ class QualityError(NnkGraphError):
     """The result was written, but it misses a promise about its quality."""
 
     exit_code = 6
+
+
+class QualityWarning(UserWarning):
+    """The result is there, but worth a second look."""

@@ -16,9 +16,9 @@ from nnkgraph.build.run import (
     wanted_of,
     warm_up,
 )
-from nnkgraph.data import Answers, Candidates, Features
-from nnkgraph.data.duplicates import distinct_rows
-from nnkgraph.data.pairs import DISTANCES, first_equal_rows
+from nnkgraph.data import Answers, Candidates, Features, SparseRows
+from nnkgraph.data.duplicates import distinct_rows, first_equal
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.data.scaling import Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.executors import open_pool
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from nnkgraph.search import Wanted
 
 
-def twins(x: FloatArray, points: FloatArray) -> IndexArray:
+def twins(x: Any, points: Any) -> IndexArray:
     """Return, for every point, the row with the same values, or -1."""
-    first = first_equal_rows(np.concatenate([x, points]))[len(x) :]
+    sparse = isinstance(x, SparseRows)
+    both = x.stacked(points) if sparse else np.concatenate([x, points])
+    first = first_equal(both)[len(x) :]
     return np.where(first < len(x), first, -1)
 
 

@@ -23,6 +23,7 @@ from nnkgraph.data.duplicates import POLICIES, candidates_with_copies, distinct_
 from nnkgraph.data.scaling import SCALES, scaled
 from nnkgraph.data.sparse import work_columns
 from nnkgraph.errors import InputError, OutputError, ParameterError, ResourceError
+from nnkgraph.kernels.function import Function
 from nnkgraph.runtime import arrays, blocks, registry
 from nnkgraph.runtime.arrays import converted, memory_limit, row_slices, within_memory
 from nnkgraph.runtime.checkpoint import open_checkpoint
@@ -147,9 +148,13 @@ def check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
         )
 
 
-def create_kernel(spec: str, sigma: str | float | None) -> Kernel:
-    """Make a kernel, with its bandwidth given apart."""
-    kernel: Kernel = registry.create("kernels", spec)
+def create_kernel(spec: Any, sigma: str | float | None) -> Kernel:
+    """Make a kernel of a name, a function or a kernel, with its bandwidth apart."""
+    kernel: Kernel
+    if isinstance(spec, str):
+        kernel = registry.create("kernels", spec)
+    else:
+        kernel = spec if hasattr(spec, "nearness") else Function.of(spec)
     if sigma is None:
         return kernel
     if "sigma" not in registry.parameter_types(type(kernel)):

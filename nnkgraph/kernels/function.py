@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import inspect
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,6 +39,20 @@ class Function(Plain):
     ridge: float = 0.0
     """Share of the diagonal that is added, for kernels of low rank: 1e-8."""
 
+    given: Callable[..., Any] | None = field(default=None, init=False)
+    """The function itself, where it was handed over: see :meth:`of`."""
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *, ridge: float = 0.0) -> Function:
+        """Return a kernel that asks a function that is there already.
+
+        Worker processes need one that can be pickled, as functions of modules can.
+        """
+        path = f"{function.__module__}:{getattr(function, '__qualname__', 'function')}"
+        made = cls(path, ridge)
+        object.__setattr__(made, "given", function)
+        return made
+
     def __post_init__(self) -> None:
         module, colon, name = self.path.partition(":")
         if self.path and not (colon and module and name):
@@ -53,8 +67,11 @@ class Function(Plain):
     @property
     def source(self) -> str:
         """Hash of the file that the function is in; what it imports does not count."""
-        path = inspect.getsourcefile(inspect.unwrap(_loaded(self.path)))
+        path = inspect.getsourcefile(inspect.unwrap(self._function()))
         return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+
+    def _function(self) -> Callable[..., Any]:
+        return _loaded(self.path) if self.given is None else self.given
 
     def prepare(self, x: Any, _name: str, /) -> Any:
         """Try the function on a few rows."""
@@ -72,7 +89,7 @@ class Function(Plain):
     def __call__(self, a: FloatArray, b: FloatArray, /) -> FloatArray:
         """Return the similarities of two sets of rows, checked."""
         try:
-            values = np.asarray(_loaded(self.path)(a, b), np.float64)
+            values = np.asarray(self._function()(a, b), np.float64)
         except (ParameterError, MemoryError):
             raise
         except (Exception, SystemExit) as error:

@@ -160,21 +160,25 @@ class SparsePart:
     """What a block of queries needs; small, because it travels to the workers."""
 
     x: SharedRows
+    """The rows, and below them the points that ask, where there are any."""
+
     columns: SharedRows
     """The rows again, column by column."""
 
     lengths: Shared
-    """Squared, of all rows."""
+    """Squared, of all of ``x``."""
 
     base: str
     k: int
 
 
-def sparse_part(wanted: Wanted) -> SparsePart:
+def sparse_part(wanted: Wanted, points: Any = None) -> SparsePart:
     """Share the rows of a search, also by their columns."""
     pool, x = wanted.pool, wanted.x
-    shared: Any = share_rows(pool, x)
     columns: Any = share_rows(pool, x.transposed())
+    if points is not None:
+        x = x.stacked(points)
+    shared: Any = share_rows(pool, x)
     lengths = pool.share(squared_lengths(x))
     return SparsePart(shared, columns, lengths, wanted.base, wanted.k)
 
@@ -204,13 +208,14 @@ def _select(
     x: Any,
     columns: Any,
     lengths: Any,
+    n: int,
     rows: Any,
     product: bool,
     slack: float,
     score: Any,
     index: Any,
 ) -> None:
-    n, k = len(lengths), score.shape[1]
+    k = score.shape[1]
     rough, lanes = np.empty(n), np.zeros(LANES)
     upper, place = np.empty(k), np.empty(k, np.int64)
     for q in range(len(rows)):
@@ -240,13 +245,14 @@ def select_sparse(part: SparsePart, rows: IndexArray) -> tuple[IndexArray, Float
     """
     x, columns, lengths = part.x.open(), part.columns.open(), part.lengths.open()
     score = np.full((len(rows), part.k), np.inf)
-    index = np.full((len(rows), part.k), -1, index_dtype(len(x)))
+    index = np.full((len(rows), part.k), -1, index_dtype(part.columns.columns))
     longest = int(np.diff(x.indptr).max(initial=0))
     product = part.base == "inner-product"
     _select(
         parts(x),
         parts(columns),
         frozen(lengths),
+        part.columns.columns,
         frozen(np.ascontiguousarray(rows)),
         product,
         _ROUNDING * (2 * longest + 16),
@@ -348,9 +354,12 @@ def _run(
     return Candidates(index.open(), distance_of(score.open(), wanted.base))
 
 
-def nearest_to(wanted: Wanted, points: FloatArray) -> Candidates:
+def nearest_to(wanted: Wanted, points: Any) -> Candidates:
     """Return the k best rows for every one of some new points."""
-    pool = wanted.pool
+    pool, n = wanted.pool, len(wanted.x)
+    if isinstance(wanted.x, SparseRows):
+        below, asking = sparse_part(wanted, points), range(n, n + len(points))
+        return _run(wanted, select_sparse_block, below, asking, wanted.on_rows)
     if wanted.base in MULTIPLIED:
         part: Any = asked_by(prepare(wanted, pool), points, pool)
         function: Any = _search_block

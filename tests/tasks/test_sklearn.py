@@ -46,7 +46,7 @@ def test_parameters_are_given_by_name_only(estimator):
 
 
 def test_the_graph_of_the_rows_is_the_one_that_build_makes():
-    ours = NNKTransformer(k=10, min_degree=2, symmetrize="mean").fit(POINTS)
+    ours = NNKTransformer(n_neighbors=10, min_degree=2, symmetrize="mean").fit(POINTS)
     graph = build_graph(POINTS, k=10, min_degree=2, symmetrize="mean")
     assert ours.graph_.has_canonical_format
     assert (ours.graph_ != graph.adjacency).nnz == 0
@@ -56,14 +56,14 @@ def test_the_graph_of_the_rows_is_the_one_that_build_makes():
 @pytest.mark.parametrize("scale", ["none", "standard"])
 @pytest.mark.parametrize("sigma", [None, 0.7, "local", "kth-max"])
 def test_new_points_get_the_neighborhoods_of_query(sigma, scale):
-    ours = NNKTransformer(k=10, sigma=sigma, scale=scale).fit(POINTS)
+    ours = NNKTransformer(n_neighbors=10, sigma=sigma, scale=scale).fit(POINTS)
     asked = query_neighborhoods(POINTS, NEW, k=10, sigma=sigma, scale=scale)
     assert (ours.transform(NEW) != asked.weights).nnz == 0
 
 
 def test_a_bandwidth_that_stands_in_the_kernel_is_kept():
-    spec = NNKTransformer(kernel="gaussian:sigma=kth-max", k=10).fit(POINTS)
-    apart = NNKTransformer(sigma="kth-max", k=10).fit(POINTS)
+    spec = NNKTransformer(kernel="gaussian:sigma=kth-max", n_neighbors=10).fit(POINTS)
+    apart = NNKTransformer(sigma="kth-max", n_neighbors=10).fit(POINTS)
     assert spec.kernel_ == apart.kernel_
     assert spec.kernel_.startswith("gaussian:sigma=0.")
 
@@ -71,7 +71,7 @@ def test_a_bandwidth_that_stands_in_the_kernel_is_kept():
 @pytest.mark.parametrize("mode", ["weights", "distance"])
 @pytest.mark.parametrize("rows", [POINTS, COPIED], ids=["distinct", "copies"])
 def test_fit_transform_and_transform_agree(mode, rows):
-    ours = NNKTransformer(k=10, mode=mode)
+    ours = NNKTransformer(n_neighbors=10, mode=mode)
     graph = ours.fit_transform(rows)
     assert (graph != ours.transform(rows)).nnz == 0
     assert (graph != ours.transform(rows.astype(np.float64))).nnz == 0
@@ -80,15 +80,15 @@ def test_fit_transform_and_transform_agree(mode, rows):
 
 
 def test_a_point_is_no_neighbor_of_itself_and_copies_count_as_one():
-    graph = NNKTransformer(k=10).fit_transform(COPIED)
+    graph = NNKTransformer(n_neighbors=10).fit_transform(COPIED)
     assert not graph.diagonal().any()
     assert graph[:, 80:].nnz == 0
     assert (graph[[0]] != graph[[80]]).nnz == 0
 
 
 def test_distances_are_those_of_the_neighbors_with_weights():
-    weights = NNKTransformer(k=10).fit_transform(POINTS)
-    distances = NNKTransformer(k=10, mode="distance").fit_transform(POINTS)
+    weights = NNKTransformer(n_neighbors=10).fit_transform(POINTS)
+    distances = NNKTransformer(n_neighbors=10, mode="distance").fit_transform(POINTS)
     row, column = weights.nonzero()
     true = np.linalg.norm(POINTS[row] - POINTS[column], axis=1)
     np.testing.assert_allclose(distances[row, column], true, rtol=1e-12)
@@ -96,7 +96,7 @@ def test_distances_are_those_of_the_neighbors_with_weights():
 
 
 def test_distances_have_the_form_of_scikit_learns_own():
-    ours = NNKTransformer(k=10, mode="distance").fit_transform(COPIED)
+    ours = NNKTransformer(n_neighbors=10, mode="distance").fit_transform(COPIED)
     theirs = KNeighborsTransformer(n_neighbors=10).fit_transform(COPIED)
     assert ours.indices.dtype == np.int32  # what spectral clustering insists on
     for graph in (ours, theirs):
@@ -117,8 +117,8 @@ def test_kernels_without_distances_refuse_the_mode(kernel):
 
 def test_float32_rows_and_float64_points_go_together():
     rows = POINTS.astype(np.float32)
-    low = NNKTransformer(k=10).fit(rows)
-    high = NNKTransformer(k=10).fit(rows.astype(np.float64))
+    low = NNKTransformer(n_neighbors=10).fit(rows)
+    high = NNKTransformer(n_neighbors=10).fit(rows.astype(np.float64))
     assert (low.transform(NEW) != high.transform(NEW)).nnz == 0
     assert low.transform(NEW).dtype == np.float64
 
@@ -126,26 +126,26 @@ def test_float32_rows_and_float64_points_go_together():
 @pytest.mark.parametrize("estimator", ALL)
 def test_k_is_at_most_one_less_than_the_rows(estimator):
     y = np.arange(6) % 2
-    with pytest.warns(UserWarning, match="k = 5 is used") as caught:
-        ours = estimator(k=6).fit(POINTS[:6], y)
+    with pytest.warns(UserWarning, match="n_neighbors = 5 is used") as caught:
+        ours = estimator(n_neighbors=6).fit(POINTS[:6], y)
     assert caught[0].filename == __file__
-    assert ours.k_ == 5
-    assert estimator(k=5).fit(POINTS[:6], y).k_ == 5
-    assert estimator().fit(POINTS[:6], y).k_ == 5
-    assert estimator().fit(POINTS, np.arange(80) % 2).k_ == 30
+    assert ours.n_neighbors_ == 5
+    assert estimator(n_neighbors=5).fit(POINTS[:6], y).n_neighbors_ == 5
+    assert estimator().fit(POINTS[:6], y).n_neighbors_ == 5
+    assert estimator().fit(POINTS, np.arange(80) % 2).n_neighbors_ == 30
 
 
 @pytest.mark.parametrize(
     ("wrong", "kind"),
     [
-        ({"k": 0}, ValueError),
-        ({"k": 2.5}, TypeError),
+        ({"n_neighbors": 0}, ValueError),
+        ({"n_neighbors": 2.5}, TypeError),
         ({"method": "nonsense"}, ValueError),
         ({"method": "kalofolias"}, ValueError),
         ({"kernel": "precomputed"}, ValueError),
         ({"sigma": -1.0}, ValueError),
         ({"scale": "nonsense"}, ValueError),
-        ({"workers": 0}, ValueError),
+        ({"n_jobs": 0}, ValueError),
     ],
 )
 @pytest.mark.parametrize("estimator", ALL)
@@ -155,7 +155,7 @@ def test_wrong_parameters_are_refused_by_fit(estimator, wrong, kind):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"mode": "connectivity"}, {"search": "none"}, {"symmetrize": "both"}]
+    "wrong", [{"mode": "nonsense"}, {"search": "none"}, {"symmetrize": "both"}]
 )
 def test_wrong_parameters_of_the_transformer_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong.values()))):
@@ -198,7 +198,7 @@ def test_dbscan_takes_distances():
 
 
 def test_dbscan_gives_copies_one_cluster():
-    graph = NNKTransformer(mode="distance", k=10).fit_transform(COPIED)
+    graph = NNKTransformer(mode="distance", n_neighbors=10).fit_transform(COPIED)
     labels = DBSCAN(eps=1, min_samples=3, metric="precomputed").fit_predict(graph)
     assert (labels[:5] == labels[80:85]).all()
     assert (labels[:5] == labels[85:]).all()
@@ -207,20 +207,23 @@ def test_dbscan_gives_copies_one_cluster():
 @pytest.mark.parametrize("estimator", ALL)
 def test_estimators_can_be_pickled_and_cloned(estimator):
     y = np.arange(80) % 3
-    ours = estimator(k=10, kernel="cosine").fit(POINTS, y)
+    ours = estimator(n_neighbors=10, kernel="cosine").fit(POINTS, y)
     again = pickle.loads(pickle.dumps(ours))
     name = "predict" if hasattr(ours, "predict") else "transform"
     before, after = (getattr(one, name)(NEW) for one in (ours, again))
     assert abs(before - after).max() == 0
     fresh = clone(ours)
     assert fresh.get_params() == ours.get_params()
-    assert not hasattr(fresh, "k_")
+    assert not hasattr(fresh, "n_neighbors_")
 
 
 def test_a_grid_is_searched():
     grid = GridSearchCV(
         make_pipeline(StandardScaler(), NNKClassifier()),
-        {"nnkclassifier__k": [5, 15], "nnkclassifier__method": ["nnk", "knn"]},
+        {
+            "nnkclassifier__n_neighbors": [5, 15],
+            "nnkclassifier__method": ["nnk", "knn"],
+        },
         cv=3,
         error_score="raise",
     )
@@ -236,7 +239,7 @@ def test_the_classifier_says_what_the_command_says():
     theirs = classify(
         train, Y[:600], test, k=15, methods=["nnk"], scale="minmax"
     ).predictions
-    ours = NNKClassifier(k=15, scale="minmax").fit(train, Y[:600])
+    ours = NNKClassifier(n_neighbors=15, scale="minmax").fit(train, Y[:600])
     assert (ours.predict(test) == theirs.predicted[:, 0]).all()
     np.testing.assert_allclose(
         ours.predict_proba(test), theirs.weights[:, 0], atol=1e-12
@@ -245,7 +248,7 @@ def test_the_classifier_says_what_the_command_says():
 
 def test_probabilities_are_shares_of_the_weights():
     y = np.where(POINTS[:, 0] > 0, "right", "left")
-    ours = NNKClassifier(k=10).fit(POINTS, y)
+    ours = NNKClassifier(n_neighbors=10).fit(POINTS, y)
     weights = query_neighborhoods(POINTS, NEW, k=10, normalize=True).weights
     expected = weights @ np.column_stack([y == "left", y == "right"])
     assert ours.classes_.tolist() == ["left", "right"]
@@ -262,9 +265,9 @@ def test_a_point_that_is_known_has_its_own_class_and_value():
 def test_copies_share_the_mean_of_their_classes_and_values():
     y = np.zeros(len(COPIED), int)
     y[[0, 80]] = 1
-    shares = NNKClassifier(k=10).fit(COPIED, y).predict_proba(POINTS[:1])
+    shares = NNKClassifier(n_neighbors=10).fit(COPIED, y).predict_proba(POINTS[:1])
     np.testing.assert_allclose(shares, [[1 / 3, 2 / 3]])
-    value = NNKRegressor(k=10).fit(COPIED, 3.0 * y).predict(POINTS[:1])
+    value = NNKRegressor(n_neighbors=10).fit(COPIED, 3.0 * y).predict(POINTS[:1])
     np.testing.assert_allclose(value, [2.0])
 
 
@@ -274,9 +277,11 @@ def test_the_nearest_row_decides_where_similarities_vanish():
     y = np.zeros(80, int)
     y[nearest] = 1
     assert query_neighborhoods(POINTS, far, k=10).weights.nnz == 0
-    assert NNKClassifier(k=10).fit(POINTS, y).predict(far) == [1]
-    assert NNKRegressor(k=10).fit(POINTS, y).predict(far) == [1]
-    both = NNKRegressor(k=10).fit(POINTS, y).predict(np.concatenate([NEW, far]))
+    assert NNKClassifier(n_neighbors=10).fit(POINTS, y).predict(far) == [1]
+    assert NNKRegressor(n_neighbors=10).fit(POINTS, y).predict(far) == [1]
+    both = (
+        NNKRegressor(n_neighbors=10).fit(POINTS, y).predict(np.concatenate([NEW, far]))
+    )
     assert both[-1] == 1
 
 
