@@ -23,7 +23,7 @@ try:
         RegressorMixin,
         TransformerMixin,
     )
-    from sklearn.utils import check_random_state, check_scalar
+    from sklearn.utils import check_random_state, check_scalar, get_tags
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 except ImportError as error:  # other packages bring scikit-learn, too: maybe an old one
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NNKClassifier", "NNKRegressor", "NNKTransformer"]
 
-_ROWS = {"dtype": (np.float64, np.float32), "order": "C", "accept_sparse": "csr"}
-"""Dtypes that are taken as they are; every other one becomes float64."""
+_DTYPES = (np.float64, np.float32)
+"""What is taken as it is; everything else becomes float64."""
 
 _SPARSE_KERNELS = {"cosine", "gaussian", "linear"}
 
@@ -100,11 +100,15 @@ class _NeighborsBase(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kernel, method = (
-            str(one).partition(":")[0] for one in (self.kernel, self.method)
-        )
+        kernel, method = _name(self.kernel), _name(self.method)
         tags.input_tags.sparse = kernel in _SPARSE_KERNELS and method != "lle"
         return tags
+
+    def _validated(self, *arrays: Any, **how: Any) -> Any:
+        """Return rows, and targets where there are any, as scikit-learn checks them."""
+        sparse = "csr" if get_tags(self).input_tags.sparse else False
+        how = {"dtype": _DTYPES, "order": "C", "accept_sparse": sparse, **how}
+        return validate_data(self, *arrays, **how)
 
     @property
     def _workers(self) -> int | str:
@@ -171,7 +175,7 @@ class _NeighborsBase(BaseEstimator):
 
     def _points(self, X: Any) -> Features:
         """Return points in the form of the rows, dense or sparse."""
-        x: Any = validate_data(self, X, reset=False, **_ROWS)
+        x: Any = self._validated(X, reset=False)
         if isinstance(self._data.x, SparseRows):
             x = csr_array(x)
         elif hasattr(x, "toarray"):
@@ -296,14 +300,20 @@ class _NeighborsBase(BaseEstimator):
         return distance**2 / 2  # of rows of unit length
 
 
+def _name(plugin: Any) -> str:
+    """Return the name of a plug-in that is given by its name or as an object."""
+    if isinstance(plugin, str):
+        return plugin.partition(":")[0]
+    return type(plugin).__module__.rpartition(".")[2]
+
+
 def _metric(kernel: Kernel) -> str | None:
     """Return what scikit-learn calls the distance that a kernel searches by."""
     if kernel.nearness not in DISTANCES:
         return None
     if kernel.nearness == "l1-distance":
         return "manhattan"
-    name = registry.spec(kernel).partition(":")[0]
-    return "cosine" if name == "cosine" else "euclidean"
+    return "cosine" if _name(kernel) == "cosine" else "euclidean"
 
 
 def _of_one_dtype(*some: Features) -> list[Features]:
@@ -400,7 +410,7 @@ class NNKClassifier(ClassifierMixin, _Predictor):
         y : (n,) array-like
             Their classes.
         """
-        x, y = validate_data(self, X, y, ensure_min_samples=2, **_ROWS)
+        x, y = self._validated(X, y, ensure_min_samples=2)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         plan = self._learn(x)
@@ -477,15 +487,8 @@ feature_names_in_
         y : (n,) or (n, outputs) array-like
             Their values.
         """
-        x, y = validate_data(
-            self,
-            X,
-            y,
-            ensure_min_samples=2,
-            multi_output=True,
-            y_numeric=True,
-            **_ROWS,
-        )
+        how = {"ensure_min_samples": 2, "multi_output": True, "y_numeric": True}
+        x, y = self._validated(X, y, **how)
         plan = self._learn(x)
         self._flat = y.ndim == 1
         self._remember(plan.kernel, y.reshape(len(y), -1).astype(np.float64))
@@ -650,9 +653,7 @@ feature_names_in_
         weights = own.adjacency
         if self.mode == "distance":
             lengths, _ = edge_distances(self._data, weights, plan.kernel, self.scale)
-            weights = csr_array(
-                (lengths, weights.indices, weights.indptr), weights.shape
-            )
+            weights.data = lengths
         if self.duplicates == "merge":
             weights = weights[self._first]  # a copy has the neighbors of its first row
         return self._entries(weights, self._first)
@@ -696,7 +697,7 @@ feature_names_in_
         """Check parameters and rows."""
         _check_mode(self.mode, ("weights", "connectivity", "distance"))
         self.__dict__.pop("result_", None)
-        x = validate_data(self, X, ensure_min_samples=2, **_ROWS)
+        x = self._validated(X, ensure_min_samples=2)
         plan = self._learn(
             x,
             stacklevel=4,
@@ -707,7 +708,7 @@ feature_names_in_
         )
         if self.mode == "distance":
             self._check_distances()
-        self._plain = self.mode != "weights" and registry.spec(plan.method) == "knn"
+        self._plain = self.mode != "weights" and _name(plan.method) == "knn"
         state = self.random_state
         if state is not None and not isinstance(state, Integral):
             state = check_random_state(state).randint(2**31)
