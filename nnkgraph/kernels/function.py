@@ -40,7 +40,7 @@ class Function(Plain):
     ridge: float = 0.0
     """Share of the diagonal that is added, for kernels of low rank: 1e-8."""
 
-    given: Callable[..., Any] | None = field(default=None, init=False)
+    given: Any = field(default=None, init=False)
     """The function itself, where it was handed over: see :meth:`of`."""
 
     @classmethod
