@@ -6,171 +6,324 @@ They need the extra ``sklearn``: ``pip install 'nnkgraph[sklearn]'``.
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from scipy.sparse import csr_array, get_index_dtype
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
-    TransformerMixin,
-)
-from sklearn.utils import check_scalar
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from nnkgraph.build.graph import build_graph
+try:
+    from joblib import effective_n_jobs
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+    from sklearn.utils import check_random_state, check_scalar, get_tags
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError as error:  # other packages bring scikit-learn, too: maybe an old one
+    raise ImportError(
+        "nnkgraph.sklearn needs scikit-learn 1.6 or newer: "
+        "pip install 'nnkgraph[sklearn]'"
+    ) from error
+
+from nnkgraph.build.graph import build_graph, edge_distances, find_candidates
 from nnkgraph.build.query import check_settings, query
-from nnkgraph.build.run import prepared_rows
-from nnkgraph.build.settings import Settings
-from nnkgraph.data import Features
+from nnkgraph.build.run import open_run, prepared_rows
+from nnkgraph.build.settings import Running, Settings
+from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.errors import QualityWarning
 from nnkgraph.runtime import registry
+from nnkgraph.search.exact import Exact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from nnkgraph.data import Answers, FloatArray, IndexArray
+    from nnkgraph.data import Answers, Candidates, FloatArray, Graph, IndexArray
     from nnkgraph.kernels import Kernel
-
 
 __all__ = ["NNKClassifier", "NNKRegressor", "NNKTransformer"]
 
-DTYPES = (np.float64, np.float32)
+_DTYPES = (np.float64, np.float32)
 """What is taken as it is; everything else becomes float64."""
 
-
-@contextmanager
-def value_errors() -> Iterator[None]:
-    """Say what is wrong with parameters and values as scikit-learn does."""
-    try:
-        yield
-    except (ParameterError, InputError) as error:
-        raise ValueError(str(error)) from error
+_SPARSE_KERNELS = {"cosine", "gaussian", "linear"}
 
 
-class NeighborhoodEstimator(BaseEstimator):
-    """Neighborhoods of points among the rows it was fitted to."""
+def _warn_of_failures(report: dict[str, Any]) -> None:
+    """Warn where nodes miss their certificate, or a method its goal."""
+    failed = (report["certificate"] or {}).get("nodes_failed", 0)
+    message = report.get("failure") or (
+        f"{failed} nodes are above the limit of the certificate" if failed else ""
+    )
+    if message:
+        warnings.warn(message, QualityWarning, stacklevel=4)
+
+
+class _NeighborsBase(BaseEstimator):
+    """Rows that are known, and the neighbors of points among them."""
 
     def __init__(
         self,
         *,
-        k: int | None = None,
+        n_neighbors: int | None = None,
         method: str = "nnk",
-        kernel: str = "gaussian",
+        kernel: str | Callable[..., Any] = "gaussian",
         sigma: str | float | None = None,
         scale: str = "none",
-        workers: int | str = 1,
+        n_jobs: int | None = None,
     ) -> None:
-        self.k = k
+        self.n_neighbors = n_neighbors
         self.method = method
         self.kernel = kernel
         self.sigma = sigma
         self.scale = scale
-        self.workers = workers
+        self.n_jobs = n_jobs
 
-    def _learn(self, x: FloatArray) -> Kernel:
-        """Check the parameters against the rows, and keep the rows.
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        kernel, method = _name(self.kernel), _name(self.method)
+        tags.input_tags.sparse = kernel in _SPARSE_KERNELS and method != "lle"
+        return tags
 
-        Returns
-        -------
-        Kernel
-            Not yet fitted.
-        """
-        n = len(x)
-        if self.k is not None:
-            check_scalar(self.k, "k", Integral, min_val=1)
-            if self.k >= n:
+    def _validated(self, *arrays: Any, **how: Any) -> Any:
+        """Return rows, and targets where there are any, as scikit-learn checks them."""
+        sparse = "csr" if get_tags(self).input_tags.sparse else False
+        how = {"dtype": _DTYPES, "order": "C", "accept_sparse": sparse, **how}
+        return validate_data(self, *arrays, **how)
+
+    @property
+    def _workers(self) -> int | str:
+        if self.n_jobs == -1:
+            return "auto"  # threads where processes would not pay off
+        workers: int = effective_n_jobs(self.n_jobs)
+        return workers
+
+    def _learn(self, x: Any, *, stacklevel: int = 3, **settings: Any) -> Settings:
+        """Check the parameters against the rows, and keep the rows."""
+        n, kernel = x.shape[0], cast("Any", self.kernel)
+        if self.n_neighbors is not None:
+            check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
+            if self.n_neighbors >= n:
                 warnings.warn(
-                    f"k is {self.k}, but each of {n} rows has {n - 1} others: "
-                    f"k = {n - 1} is used",
-                    stacklevel=3,
+                    f"n_neighbors is {self.n_neighbors}, but each of {n} rows has "
+                    f"{n - 1} others: n_neighbors = {n - 1} is used",
+                    stacklevel=stacklevel,
                 )
-        with value_errors():
-            features = Features.of(x, name="X")
-            plan = Settings.of(
-                features,
-                k=None if self.k is None else min(int(self.k), n - 1),
-                method=self.method,
-                kernel=self.kernel,
-                sigma=self.sigma,
-                scale=self.scale,
-            )
-            check_settings(plan)
-            rows, _ = prepared_rows(features, plan)
-        self.k_ = plan.k
+        self._data = Features.of(x, name="X")
+        plan = Settings.of(
+            self._data,
+            k=None if self.n_neighbors is None else min(self.n_neighbors, n - 1),
+            method=self.method,
+            kernel=kernel,
+            sigma=self.sigma,
+            scale=self.scale,
+            **settings,
+        )
+        check_settings(replace(plan, search=Exact()))
+        first = prepared_rows(self._data, plan)[0].first
+        self._first: IndexArray = np.arange(n) if first is None else first
+        self.n_neighbors_ = plan.k
         self.n_samples_fit_ = n
-        self._fit_x = features.x
-        self._first: IndexArray = np.arange(n) if rows.first is None else rows.first
-        return plan.kernel
+        self.effective_metric_ = _metric(plan.kernel)
+        return plan
 
-    def _keep(self, kernel: Kernel, sigma: float | None) -> None:
-        """Keep the kernel with the bandwidth that the rows set: asked once, not again.
+    def _learn_sigma(self, kernel: Kernel) -> None:
+        """Keep the bandwidth that a rule finds in the rows: asked once, not again."""
+        sigma = 1.0  # a single row, and its copies: any will do
+        if kernel.needs_all_rows and self._first.any():
+            one = replace(self._data, x=self._data.x[:1])
+            asked = query(self._data, one, **self._settings())
+            sigma = asked.report["sigma"]
+        self._keep_kernel(kernel, sigma)
 
-        ``local`` stays: there, every point has a bandwidth of its own.
-        """
-        if _ruled(kernel):
-            changed: Any = replace(kernel, sigma=sigma)  # type: ignore[type-var]
-            kernel = changed
-        self.kernel_ = registry.spec(kernel)
+    def _keep_kernel(self, kernel: Any, sigma: float | None = None) -> None:
+        """Keep the kernel; ``local`` stays, where every point has its own bandwidth."""
+        if sigma is not None and kernel.needs_all_rows:
+            kernel = replace(kernel, sigma=sigma)
+        named = isinstance(self.kernel, str)
+        self.kernel_: Any = registry.spec(kernel) if named else kernel
 
-    def _learned_sigma(self, kernel: Kernel) -> float | None:
-        """Return the bandwidth that the rows set, where a rule asks them."""
-        if not _ruled(kernel):
-            return None
-        if not self._first.any():  # a single row, and its copies: any will do
-            return 1.0
-        with value_errors():
-            asked = query(
-                self._fit_x, self._fit_x[:1], **self._settings(registry.spec(kernel))
-            )
-        sigma: float = asked.report["sigma"]
-        return sigma
+    def _settings(self) -> dict[str, Any]:
+        """Return what queries and builds have in common."""
+        return {
+            "k": self.n_neighbors_,
+            "method": self.method,
+            "kernel": self.kernel,
+            "sigma": self.sigma,
+            "scale": self.scale,
+            "workers": self._workers,
+        }
+
+    def _points(self, X: Any) -> Features:
+        """Return points in the form of the rows, dense or sparse."""
+        x: Any = self._validated(X, reset=False)
+        if isinstance(self._data.x, SparseRows):
+            x = csr_array(x)
+        elif hasattr(x, "toarray"):
+            x = x.toarray()
+        return Features.of(x, name="X")
 
     def _ask(self, X: Any, *, exclude_identical: bool) -> Answers:
         """Return the neighborhoods of points."""
         check_is_fitted(self)
-        x = validate_data(self, X, reset=False, dtype=DTYPES, order="C")
-        dtype = np.result_type(x, self._fit_x)
-        with value_errors():
-            return query(
-                self._fit_x.astype(dtype, copy=False),
-                Features.of(x.astype(dtype, copy=False), name="X"),
-                exclude_identical=exclude_identical,
-                **self._settings(self.kernel_),
-            )
+        data, points = _of_one_dtype(self._data, self._points(X))
+        settings = self._settings() | {"kernel": self.kernel_, "sigma": None}
+        answers = query(data, points, exclude_identical=exclude_identical, **settings)
+        _warn_of_failures(answers.report)
+        return answers
 
-    def _settings(self, kernel: str) -> dict[str, Any]:
-        return {
-            "k": self.k_,
-            "method": self.method,
-            "kernel": kernel,
-            "scale": self.scale,
-            "workers": self.workers,
-        }
+    def kneighbors(
+        self,
+        X: Any = None,
+        n_neighbors: int | None = None,
+        return_distance: bool = True,
+    ) -> Any:
+        """Find the nearest rows of points, exactly; ties go to the lower row number.
+
+        Parameters
+        ----------
+        X : (n, d) array-like or sparse matrix, optional
+            Points. By default the rows of ``fit``, each without itself.
+        n_neighbors : int, optional
+            How many; by default ``n_neighbors_``.
+        return_distance : bool
+            Whether distances are returned, too.
+
+        Returns
+        -------
+        distances : (n, n_neighbors) array
+            By ``effective_metric_``.
+        indices : (n, n_neighbors) array of int
+            Row numbers of ``fit``, nearest first.
+        """
+        check_is_fitted(self)
+        if return_distance:
+            self._check_distances()
+        k = self.n_neighbors_ if n_neighbors is None else n_neighbors
+        check_scalar(k, "n_neighbors", Integral, min_val=1)
+        there = self.n_samples_fit_ - (X is None)
+        if k > there:
+            raise ValueError(f"n_neighbors is {k}, but only {there} rows are there")
+        found = self._own(k) if X is None else self._nearest(self._points(X), k)
+        index = found.index.astype(np.intp)
+        if not return_distance:
+            return index
+        return self._lengths(found.distance), index
+
+    def kneighbors_graph(
+        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
+    ) -> csr_array:
+        """Return the nearest rows of points as a sparse matrix.
+
+        Parameters
+        ----------
+        X : (n, d) array-like or sparse matrix, optional
+            Points. By default the rows of ``fit``, each without itself.
+        n_neighbors : int, optional
+            How many; by default ``n_neighbors_``.
+        mode : {"connectivity", "distance"}
+            Whether entries are ones or distances.
+
+        Returns
+        -------
+        (n, n_samples_fit_) csr_array
+            Every row has ``n_neighbors`` entries, nearest first.
+        """
+        _check_mode(mode, ("connectivity", "distance"))
+        distance = mode == "distance"
+        found = self.kneighbors(X, n_neighbors, return_distance=distance)
+        values, index = found if distance else (np.ones(found.shape), found)
+        return self._matrix(values, index)
+
+    def _matrix(self, values: FloatArray, index: IndexArray) -> csr_array:
+        """Return lists of neighbors as a matrix; -1 stands for none."""
+        there = index >= 0
+        ends = np.append(0, np.cumsum(there.sum(axis=1)))
+        shape = len(index), self.n_samples_fit_
+        return _compact(csr_array((values[there], index[there], ends), shape))
+
+    def _own(self, k: int, **settings: Any) -> Candidates:
+        """Return the nearest other rows of the rows; identical ones are others."""
+        return find_candidates(
+            self._data,
+            k=k,
+            kernel=self.kernel_,
+            scale=self.scale,
+            duplicates="keep",
+            workers=self._workers,
+            **({"search": "exact"} | settings),
+        )
+
+    def _nearest(self, points: Features, k: int) -> Candidates:
+        """Return the nearest rows of points; identical ones are among them."""
+        data, points = _of_one_dtype(self._data, points)
+        settings = Settings.of(
+            data,
+            kernel=self.kernel_,
+            search="exact",
+            scale=self.scale,
+            duplicates="keep",
+        )
+        with open_run(data, settings, Running(self._workers)) as run:
+            found = settings.search.query(run.wanted(k), run.prepared(points))
+            # Files of worker processes end with the pool.
+            index, distance = np.array(found.index), np.array(found.distance)
+        return replace(found, index=index, distance=distance)
+
+    def _check_distances(self) -> None:
+        if self.effective_metric_ is None:
+            raise ValueError(f"kernel {self.kernel!r} has no distances")
+
+    def _lengths(self, distance: FloatArray) -> FloatArray:
+        """Turn the distances of a search into those of the metric."""
+        if self.effective_metric_ != "cosine":
+            return distance
+        return distance**2 / 2  # of rows of unit length
 
 
-def _ruled(kernel: Kernel) -> bool:
-    """Return whether the bandwidth is left to a rule over all rows."""
-    sigma = getattr(kernel, "sigma", None)
-    return isinstance(sigma, str) and sigma != "local"
+def _name(plugin: Any) -> str:
+    """Return the name of a plug-in that is given by its name or as an object."""
+    if isinstance(plugin, str):
+        return plugin.partition(":")[0]
+    return type(plugin).__module__.rpartition(".")[2]
 
 
-class _Predictor(NeighborhoodEstimator):
+def _metric(kernel: Kernel) -> str | None:
+    """Return what scikit-learn calls the distance that a kernel searches by."""
+    if kernel.nearness not in DISTANCES:
+        return None
+    if kernel.nearness == "l1-distance":
+        return "manhattan"
+    return "cosine" if _name(kernel) == "cosine" else "euclidean"
+
+
+def _of_one_dtype(*some: Features) -> list[Features]:
+    """Return features with the highest precision that one of them has."""
+    if any(isinstance(one.x, SparseRows) for one in some):
+        return list(some)
+    dtype = np.result_type(*(one.x for one in some))
+    return [replace(one, x=one.x.astype(dtype, copy=False)) for one in some]
+
+
+class _Predictor(_NeighborsBase):
     """The mean target of a point's neighbors, by their weights."""
 
     def _remember(self, kernel: Kernel, targets: Any) -> None:
         """Keep bandwidth and (n, c) targets; identical rows share their mean."""
-        self._keep(kernel, self._learned_sigma(kernel))
-        self._targets = _means_of_copies(self._first) @ targets
+        self._learn_sigma(kernel)
+        n = len(self._first)
+        share = 1.0 / np.bincount(self._first, minlength=n)[self._first]
+        means = csr_array((share, (self._first, np.arange(n))), (n, n))
+        self._targets = means @ targets
 
     def _means(self, X: Any) -> FloatArray:
         """Return the (n, c) means; the nearest row counts where none has a weight."""
@@ -195,28 +348,32 @@ class NNKClassifier(ClassifierMixin, _Predictor):
 
     Parameters
     ----------
-    k : int, optional
-        Candidates per point; by default 30. At most one less than there are rows.
+    n_neighbors : int, optional
+        Candidates per point; by default 30, or all others where there are fewer.
     method : str
         How neighbors are chosen and weighed: ``nnkgraph list methods``, of those that
         look at one point at a time.
-    kernel : str
-        How similar rows are: ``nnkgraph list kernels``.
+    kernel : str or callable
+        How similar rows are: ``nnkgraph list kernels``, or a function of (n, d) and
+        (m, d) rows that returns n x m similarities, for instance one of
+        ``sklearn.metrics.pairwise``.
     sigma : float or {"auto", "kth-max", "local", "matlab"}, optional
         Bandwidth of the kernel, where it has one; by default "auto".
     scale : {"none", "standard", "minmax", "unit"}
         Scaling of the features; it is learned by ``fit``.
-    workers : int or "auto"
-        Processes. The result does not depend on their number.
+    n_jobs : int, optional
+        Processes; -1 takes all processors. The result does not depend on it.
 
     Attributes
     ----------
     classes_ : array
         The classes, in order.
-    k_ : int
+    n_neighbors_ : int
         Candidates that were used.
-    kernel_ : str
+    kernel_ : str or callable
         The kernel with the bandwidth that was found.
+    effective_metric_ : {"euclidean", "cosine", "manhattan"} or None
+        Distance that ``kneighbors`` goes by; None for kernels that have none.
     n_samples_fit_, n_features_in_ : int
         Rows and columns of ``fit``.
     feature_names_in_ : array of str
@@ -227,8 +384,9 @@ class NNKClassifier(ClassifierMixin, _Predictor):
     >>> from sklearn.datasets import load_iris
     >>> from nnkgraph.sklearn import NNKClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> NNKClassifier(k=10).fit(X[::2], y[::2]).predict(X[1:4:2])
-    array([0, 0])
+    >>> classifier = NNKClassifier(n_neighbors=10).fit(X[::2], y[::2])
+    >>> classifier.predict(X[[1, 51, 101]])
+    array([0, 1, 2])
     """
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -236,19 +394,20 @@ class NNKClassifier(ClassifierMixin, _Predictor):
 
         Parameters
         ----------
-        X : (n, d) array-like
-            At least two rows.
+        X : (n, d) array-like or sparse matrix
+            At least two rows. Sparse ones work with kernels cosine, gaussian and
+            linear.
         y : (n,) array-like
             Their classes.
         """
-        x, y = validate_data(self, X, y, dtype=DTYPES, order="C", ensure_min_samples=2)
+        x, y = self._validated(X, y, ensure_min_samples=2)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        kernel = self._learn(x)
+        plan = self._learn(x)
         self.classes_, codes = np.unique(y, return_inverse=True)
         n = len(codes)
         one_hot = (np.ones(n), codes, np.arange(n + 1))
-        self._remember(kernel, csr_array(one_hot, (n, len(self.classes_))))
+        self._remember(plan.kernel, csr_array(one_hot, (n, len(self.classes_))))
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -256,7 +415,7 @@ class NNKClassifier(ClassifierMixin, _Predictor):
 
         Parameters
         ----------
-        X : (n, d) array-like
+        X : (n, d) array-like or sparse matrix
             Points, with the columns of ``fit``.
 
         Returns
@@ -271,10 +430,10 @@ class NNKClassifier(ClassifierMixin, _Predictor):
 
         Parameters
         ----------
-        X : (n, d) array-like
+        X : (n, d) array-like or sparse matrix
             Points, with the columns of ``fit``.
         """
-        winners = self.predict_proba(X).argmax(axis=1)
+        winners = self._means(X).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[winners]
         return classes
 
@@ -289,30 +448,14 @@ class NNKRegressor(RegressorMixin, _Predictor):
 
     Parameters
     ----------
-    k : int, optional
-        Candidates per point; by default 30. At most one less than there are rows.
-    method : str
-        How neighbors are chosen and weighed: ``nnkgraph list methods``, of those that
-        look at one point at a time.
-    kernel : str
-        How similar rows are: ``nnkgraph list kernels``.
-    sigma : float or {"auto", "kth-max", "local", "matlab"}, optional
-        Bandwidth of the kernel, where it has one; by default "auto".
-    scale : {"none", "standard", "minmax", "unit"}
-        Scaling of the features; it is learned by ``fit``.
-    workers : int or "auto"
-        Processes. The result does not depend on their number.
+    n_neighbors, method, kernel, sigma, scale, n_jobs
+        As those of `NNKClassifier`.
 
     Attributes
     ----------
-    k_ : int
-        Candidates that were used.
-    kernel_ : str
-        The kernel with the bandwidth that was found.
-    n_samples_fit_, n_features_in_ : int
-        Rows and columns of ``fit``.
-    feature_names_in_ : array of str
-        Column names, where there were any.
+    n_neighbors_, kernel_, effective_metric_, n_samples_fit_, n_features_in_, \
+feature_names_in_
+        As those of `NNKClassifier`.
 
     Examples
     --------
@@ -328,24 +471,17 @@ class NNKRegressor(RegressorMixin, _Predictor):
 
         Parameters
         ----------
-        X : (n, d) array-like
-            At least two rows.
+        X : (n, d) array-like or sparse matrix
+            At least two rows. Sparse ones work with kernels cosine, gaussian and
+            linear.
         y : (n,) or (n, outputs) array-like
             Their values.
         """
-        x, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=DTYPES,
-            order="C",
-            ensure_min_samples=2,
-            multi_output=True,
-            y_numeric=True,
-        )
-        kernel = self._learn(x)
+        how = {"ensure_min_samples": 2, "multi_output": True, "y_numeric": True}
+        x, y = self._validated(X, y, **how)
+        plan = self._learn(x)
         self._flat = y.ndim == 1
-        self._remember(kernel, y.reshape(len(x), -1).astype(np.float64))
+        self._remember(plan.kernel, y.reshape(len(y), -1).astype(np.float64))
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -353,7 +489,7 @@ class NNKRegressor(RegressorMixin, _Predictor):
 
         Parameters
         ----------
-        X : (n, d) array-like
+        X : (n, d) array-like or sparse matrix
             Points, with the columns of ``fit``.
 
         Returns
@@ -370,162 +506,243 @@ class NNKRegressor(RegressorMixin, _Predictor):
         return tags
 
 
-def _means_of_copies(first: IndexArray) -> csr_array:
-    """Return the matrix that gives the first of identical rows the mean of them all."""
-    n = len(first)
-    share = 1.0 / np.bincount(first, minlength=n)[first]
-    return csr_array((share, (first, np.arange(n))), (n, n))
-
-
-MODES = ("weights", "distance")
-
-
-class NNKTransformer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, NeighborhoodEstimator
-):
+class NNKTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _NeighborsBase):
     """Turn rows into a sparse graph of their NNK neighborhoods.
 
-    Row i of the result is the neighborhood of point i among the rows of ``fit``, found
-    exactly. Rows that equal a point are passed over, so that ``fit_transform(X)`` is
+    Row i of the result is the neighborhood of point i among the rows of ``fit``. Rows
+    that equal a point are passed over, so that ``fit_transform(X)`` is
     ``fit(X).transform(X)``, and of identical rows only the first is a neighbor. That
     graph is directed; the symmetrized one of the rows is ``graph_``. Spectral methods
     that get the directed one in a pipeline average it with its transpose, and warn.
 
+    With ``method="knn"`` and a mode other than "weights" it does what
+    ``sklearn.neighbors.KNeighborsTransformer`` does, and can take its place: a row is
+    its own nearest neighbor, and identical rows are neighbors like others.
+
     Parameters
     ----------
-    mode : {"weights", "distance"}
-        What an entry is. "weights" are similarities, for spectral methods.
+    mode : {"weights", "connectivity", "distance"}
+        What an entry is. "weights" are similarities, for spectral methods;
+        "connectivity" has ones in their place.
         "distance" are the distances of the same neighbors, for estimators with
         ``metric="precomputed"``: rows are sorted by distance, and a point has an
         explicit zero at itself (at every row that equals it), as scikit-learn expects.
         Points have different numbers of neighbors; a radius takes all of them, as in
         ``Isomap(n_neighbors=None, radius=numpy.inf, metric="precomputed")``.
-    k : int, optional
-        Candidates per point; by default 30. At most one less than there are rows.
-    method : str
-        How neighbors are chosen and weighed: ``nnkgraph list methods``, of those that
-        look at one point at a time.
-    kernel : str
-        How similar rows are: ``nnkgraph list kernels``.
-    sigma : float or {"auto", "kth-max", "local", "matlab"}, optional
-        Bandwidth of the kernel, where it has one; by default "auto".
-    scale : {"none", "standard", "minmax", "unit"}
-        Scaling of the features; it is learned by ``fit``.
+    n_neighbors, method, kernel, sigma, scale, n_jobs
+        As those of `NNKClassifier`.
     search : str
-        How candidates are found for ``graph_``; ``transform`` always searches exactly.
+        How candidates of the rows of ``fit`` are found: ``nnkgraph list search``. New
+        points are always searched exactly.
+    duplicates : {"merge", "keep", "error"}
+        What to do with identical rows of ``fit``.
     symmetrize : str, optional
         Rule that joins the two directions of an edge of ``graph_``.
     min_degree : int
         Every node of ``graph_`` keeps its own so many heaviest edges.
-    workers : int or "auto"
-        Processes. The result does not depend on their number.
+    random_state : int or RandomState, optional
+        For searches that draw at random. None is 0: the same rows give the same graph.
 
     Attributes
     ----------
     graph_ : (n_samples_fit_, n_samples_fit_) csr_array
-        The symmetrized graph of the rows, for ``affinity="precomputed"``.
+        The symmetrized graph of the rows, for ``affinity="precomputed"``; it is built
+        when it is first asked for.
     result_ : nnkgraph.Graph
         The same with errors, provenance and a report, warnings among it.
-    k_ : int
-        Candidates that were used.
-    kernel_ : str
-        The kernel with the bandwidth that was found.
-    n_samples_fit_, n_features_in_ : int
-        Rows and columns of ``fit``.
-    feature_names_in_ : array of str
-        Column names, where there were any.
+    n_neighbors_, kernel_, effective_metric_, n_samples_fit_, n_features_in_, \
+feature_names_in_
+        As those of `NNKClassifier`.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from nnkgraph.sklearn import NNKTransformer
-    >>> graph = NNKTransformer(k=10).fit_transform(load_iris().data)
-    >>> graph.shape
-    (150, 150)
+    >>> X = load_iris().data
+    >>> transformer = NNKTransformer(n_neighbors=10).fit(X[:100])
+    >>> transformer.transform(X[100:]).shape
+    (50, 100)
+    >>> abs(transformer.graph_ - transformer.graph_.T).max()
+    np.float64(0.0)
+    >>> transformer.kneighbors(X[[3]], n_neighbors=3, return_distance=False)
+    array([[ 3, 47, 29]])
     """
 
     def __init__(
         self,
         *,
         mode: str = "weights",
-        k: int | None = None,
+        n_neighbors: int | None = None,
         method: str = "nnk",
-        kernel: str = "gaussian",
+        kernel: str | Callable[..., Any] = "gaussian",
         sigma: str | float | None = None,
         scale: str = "none",
         search: str = "auto",
+        duplicates: str = "merge",
         symmetrize: str | None = None,
         min_degree: int = 0,
-        workers: int | str = 1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         super().__init__(
-            k=k,
+            n_neighbors=n_neighbors,
             method=method,
             kernel=kernel,
             sigma=sigma,
             scale=scale,
-            workers=workers,
+            n_jobs=n_jobs,
         )
         self.mode = mode
         self.search = search
+        self.duplicates = duplicates
         self.symmetrize = symmetrize
         self.min_degree = min_degree
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Keep the rows, find the bandwidth, and build ``graph_``.
+        """Keep the rows, and find the bandwidth.
 
         Parameters
         ----------
-        X : (n, d) array-like
-            At least two rows.
+        X : (n, d) array-like or sparse matrix
+            At least two rows. Sparse ones work with kernels cosine, gaussian and
+            linear.
         y : ignored
             It is here because pipelines pass it.
         """
         del y
-        if self.mode not in MODES:
-            raise ValueError(f"mode must be one of {MODES}, not {self.mode!r}")
-        x = validate_data(self, X, dtype=DTYPES, order="C", ensure_min_samples=2)
-        kernel = self._learn(x)
-        if self.mode == "distance" and kernel.nearness not in DISTANCES:
-            raise ValueError(
-                f"kernel {self.kernel!r} has no distances: use mode='weights'"
-            )
-        with value_errors():
-            self.result_ = build_graph(
-                self._fit_x,
-                k=self.k_,
-                method=self.method,
-                kernel=self.kernel,
-                sigma=self.sigma,
-                search=self.search,
-                symmetrize=self.symmetrize,
-                min_degree=self.min_degree,
-                scale=self.scale,
-                workers=self.workers,
-            )
-        self._keep(kernel, self.result_.provenance["sigma"])
-        self.graph_ = _compact(self.result_.adjacency)
-        self._n_features_out = self.n_samples_fit_
+        kernel = self._start(X).kernel
+        if self._plain:
+            self._keep_kernel(kernel)  # nearest neighbors need no bandwidth
+        else:
+            self._learn_sigma(kernel)
         return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> csr_array:
+        """Find the neighborhoods of the rows among each other: one search does it.
+
+        Parameters
+        ----------
+        X : (n, d) array-like or sparse matrix
+            As for ``fit``.
+        y : ignored
+            It is here because pipelines pass it.
+
+        Returns
+        -------
+        (n, n) csr_array
+            Weights, ones or distances.
+        """
+        del y
+        plan = self._start(X)
+        if self._plain:
+            self._keep_kernel(plan.kernel)
+            return self._own_lists()
+        own = self._build(symmetrize="none", min_weight=0.0)
+        self._keep_kernel(plan.kernel, own.provenance["sigma"])
+        weights = own.adjacency
+        if self.mode == "distance":
+            lengths, _ = edge_distances(self._data, weights, plan.kernel, self.scale)
+            weights.data = lengths
+        if self.duplicates == "merge":
+            weights = weights[self._first]  # a copy has the neighbors of its first row
+        return self._entries(weights, self._first)
 
     def transform(self, X: Any) -> csr_array:
         """Find the neighborhoods of points among the rows of ``fit``.
 
         Parameters
         ----------
-        X : (n, d) array-like
+        X : (n, d) array-like or sparse matrix
             Points, with the columns of ``fit``.
 
         Returns
         -------
         (n, n_samples_fit_) csr_array
-            Weights, or distances.
+            Weights, ones or distances.
         """
+        check_is_fitted(self)
+        if self._plain:
+            k = self.n_neighbors_ + (self.mode == "distance")
+            return self.kneighbors_graph(X, k, self.mode)
         answers = self._ask(X, exclude_identical=True)
-        weighed = self.mode == "weights"
-        return _compact(
-            answers.weights if weighed else _distances(answers, self._first)
+        if self.mode != "distance" or answers.distances is None:
+            return self._entries(answers.weights, answers.identical)
+        distances = answers.distances
+        distances.data = self._lengths(distances.data)
+        return self._entries(distances, answers.identical)
+
+    @cached_property
+    def result_(self) -> Graph:
+        """The symmetrized graph of the rows."""
+        check_is_fitted(self)
+        return self._build(symmetrize=self.symmetrize, min_degree=self.min_degree)
+
+    @property
+    def graph_(self) -> csr_array:
+        """Its adjacency matrix."""
+        return _compact(self.result_.adjacency)
+
+    def _start(self, X: Any) -> Settings:
+        """Check parameters and rows."""
+        _check_mode(self.mode, ("weights", "connectivity", "distance"))
+        self.__dict__.pop("result_", None)
+        x = self._validated(X, ensure_min_samples=2)
+        plan = self._learn(
+            x,
+            stacklevel=4,
+            duplicates=self.duplicates,
+            search=self.search,
+            symmetrize=self.symmetrize,
+            min_degree=self.min_degree,
         )
+        if self.mode == "distance":
+            self._check_distances()
+        self._plain = self.mode != "weights" and _name(plan.method) == "knn"
+        state = self.random_state
+        if state is not None and not isinstance(state, Integral):
+            state = check_random_state(state).randint(2**31)
+        self._seed = int(state or 0)
+        self._n_features_out = self.n_samples_fit_
+        return plan
+
+    def _build(self, **settings: Any) -> Graph:
+        """Build a graph of the rows."""
+        return build_graph(
+            self._data,
+            search=self.search,
+            duplicates=self.duplicates,
+            seed=self._seed,
+            **self._settings(),
+            **settings,
+        )
+
+    def _own_lists(self) -> csr_array:
+        """Return every row with itself and its nearest others."""
+        others = self.n_neighbors_ - (self.mode == "connectivity")
+        index = np.arange(self.n_samples_fit_)[:, np.newaxis]
+        values = np.zeros(index.shape)
+        if others:
+            found = self._own(others, search=self.search, seed=self._seed)
+            index = np.hstack([index, found.index])
+            values = np.hstack([values, self._lengths(found.distance)])
+        if self.mode == "connectivity":
+            values = np.ones(index.shape)
+        return self._matrix(values, index)
+
+    def _entries(self, found: csr_array, identical: Any) -> csr_array:
+        """Return neighbors in the form that the mode asks for."""
+        if self.mode == "weights":
+            return _compact(found)
+        if self.mode == "connectivity":
+            parts = np.ones(found.nnz), found.indices, found.indptr
+            return _compact(csr_array(parts, found.shape))
+        return _compact(_with_zeros(found, identical, self._first))
+
+
+def _check_mode(mode: str, modes: tuple[str, ...]) -> None:
+    if mode not in modes:
+        raise ValueError(f"mode must be one of {modes}, not {mode!r}")
 
 
 def _compact(graph: csr_array) -> csr_array:
@@ -537,40 +754,19 @@ def _compact(graph: csr_array) -> csr_array:
     return csr_array((graph.data, indices, indptr), graph.shape)
 
 
-def _distances(answers: Answers, first: IndexArray) -> csr_array:
+def _with_zeros(
+    distances: csr_array, identical: IndexArray, first: IndexArray
+) -> csr_array:
     """Return distances, nearest first, with a zero at every row that is the point."""
-    if answers.distances is None or answers.identical is None:
-        raise ValueError("this kernel has no distances: fit again with mode='distance'")
-    found, shape = answers.distances.tocoo(), answers.distances.shape
-    point, copy = _copies(answers.identical, first)
-    row, column = np.append(found.row, point), np.append(found.col, copy)
-    distance = np.append(found.data, np.zeros(len(copy)))
+    n = distances.shape[0]
+    known = np.flatnonzero(identical >= 0)
+    members = csr_array((np.ones(len(first)), (first, np.arange(len(first)))))
+    twins = members[identical[known]].tocoo()
+    found = distances.tocoo()
+    other = identical[found.row] != first[found.col]
+    row = np.append(found.row[other], known[twins.row])
+    column = np.append(found.col[other], twins.col)
+    distance = np.append(found.data[other], np.zeros(len(twins.col)))
     order = np.lexsort((column, distance, row))
-    indptr = np.zeros(shape[0] + 1, answers.distances.indptr.dtype)
-    np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
-    return csr_array((distance[order], column[order], indptr), shape)
-
-
-def _copies(identical: IndexArray, first: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Return pairs of points and all rows that equal them."""
-    points = np.flatnonzero(identical >= 0)
-    twin = identical[points]
-    groups = np.argsort(first, kind="stable")
-    count = np.bincount(first, minlength=len(first))
-    start = np.searchsorted(first[groups], twin)
-    ends = np.cumsum(count[twin])
-    within = np.arange(ends[-1] if len(ends) else 0)
-    within -= np.repeat(ends - count[twin], count[twin])
-    return np.repeat(points, count[twin]), groups[
-        np.repeat(start, count[twin]) + within
-    ]
-
-
-try:
-    # Other packages bring scikit-learn, too, but maybe one that is too old for this.
-    from sklearn.utils.validation import validate_data
-except ImportError as error:
-    raise ImportError(
-        "nnkgraph.sklearn needs scikit-learn 1.6 or newer: "
-        "pip install 'nnkgraph[sklearn]'"
-    ) from (None if isinstance(error, ModuleNotFoundError) else error)
+    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=n)))
+    return csr_array((distance[order], column[order], indptr), distances.shape)

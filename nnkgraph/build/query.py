@@ -16,8 +16,9 @@ from nnkgraph.build.settings import (
     features_of,
     split,
 )
-from nnkgraph.data import Answers
-from nnkgraph.data.pairs import DISTANCES, first_equal_rows
+from nnkgraph.data import Answers, SparseRows
+from nnkgraph.data.duplicates import first_equal
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
@@ -162,9 +163,11 @@ def check_settings(settings: Settings) -> None:
         )
 
 
-def twins(x: FloatArray, points: FloatArray) -> IndexArray:
+def twins(x: Any, points: Any) -> IndexArray:
     """Return, for every point, the row with the same values, or -1."""
-    first = first_equal_rows(np.concatenate([x, points]))[len(x) :]
+    sparse = isinstance(x, SparseRows)
+    both = x.stacked(points) if sparse else np.concatenate([x, points])
+    first = first_equal(both)[len(x) :]
     return np.where(first < len(x), first, -1)
 
 

@@ -55,8 +55,7 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
     InputError
         Where there are identical rows and the policy is ``error``.
     """
-    sparse = isinstance(x, SparseGram | SparseRows)
-    first = _first_equal(x) if sparse else first_equal_rows(x)
+    first = first_equal(x)
     copies = np.flatnonzero(first != np.arange(len(x)))
     if not len(copies):
         return Rows(x)
@@ -76,8 +75,11 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
     return Rows(kept, first, origin)
 
 
-def _first_equal(x: SparseGram | SparseRows) -> IndexArray:
-    """Return, for every row of a sparse matrix, the lowest row that equals it."""
+def first_equal(x: Any) -> IndexArray:
+    """Return, for every row of a dense or sparse matrix, the lowest that equals it."""
+    if not isinstance(x, SparseGram | SparseRows):
+        dense: IndexArray = first_equal_rows(x)
+        return dense
     known: dict[bytes, int] = {}
     first = np.empty(len(x), np.int64)
     for i in range(len(x)):

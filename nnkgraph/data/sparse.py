@@ -162,6 +162,19 @@ class SparseRows:
         )
         return SparseRows(indptr, self.indices[place], self.data[place], self.columns)
 
+    def astype(self, _dtype: Any, *, copy: bool = True) -> SparseRows:  # noqa: ARG002
+        """Return itself: the values are float64, whatever they are used with."""
+        return self
+
+    def stacked(self, below: SparseRows) -> SparseRows:
+        """Return these rows with others below them."""
+        return SparseRows(
+            np.append(self.indptr, self.indptr[-1] + below.indptr[1:]),
+            np.append(self.indices, below.indices),
+            np.append(self.data, below.data),
+            self.columns,
+        )
+
     def matrix(self) -> csr_array:
         """Return it as scipy knows it, without a copy."""
         from scipy.sparse import csr_array

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import pickle
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,6 +126,17 @@ class Function(Plain):
             own[q], cross[q, there] = values[0, 0], values[0, 1:]
             gram[q][np.ix_(there, there)] = values[1:, 1:]
         return Local(gram[:, *np.tril_indices(m)], cross, own)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Refuse to leave this process with a function that others cannot import."""
+        try:
+            pickle.dumps(self.given)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ParameterError(
+                f"kernel {self.path!r}: other processes cannot import it; define the "
+                "function at the top of a module, or use one worker"
+            ) from error
+        return self.__dict__
 
 
 def _loaded(path: str) -> Callable[..., Any]:

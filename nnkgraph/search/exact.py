@@ -162,21 +162,25 @@ class SparseInputs:
     """What a block of queries needs; small, because it travels to the workers."""
 
     x: SharedRows
+    """The rows, and below them the points that ask, where there are any."""
+
     columns: SharedRows
     """The rows again, column by column."""
 
     lengths: Shared
-    """Squared, of all rows."""
+    """Squared, of all of ``x``."""
 
     base: str
     k: int
 
 
-def sparse_inputs(wanted: Wanted) -> SparseInputs:
+def sparse_inputs(wanted: Wanted, points: Any = None) -> SparseInputs:
     """Share the rows of a search, also by their columns."""
     pool, x = wanted.pool, wanted.x
-    shared: Any = share_rows(pool, x)
     columns: Any = share_rows(pool, x.transposed())
+    if points is not None:
+        x = x.stacked(points)
+    shared: Any = share_rows(pool, x)
     lengths = pool.share(squared_lengths(x))
     return SparseInputs(shared, columns, lengths, wanted.base, wanted.k)
 
@@ -206,13 +210,14 @@ def _select(
     x: Any,
     columns: Any,
     lengths: Any,
+    n: int,
     rows: Any,
     product: bool,
     slack: float,
     score: Any,
     index: Any,
 ) -> None:
-    n, k = len(lengths), score.shape[1]
+    k = score.shape[1]
     rough, lanes = np.empty(n), np.zeros(LANES)
     upper, place = np.empty(k), np.empty(k, np.int64)
     for q in range(len(rows)):
@@ -244,13 +249,14 @@ def select_sparse(
     """
     x, columns, lengths = inputs.x.open(), inputs.columns.open(), inputs.lengths.open()
     score = np.full((len(rows), inputs.k), np.inf)
-    index = np.full((len(rows), inputs.k), -1, index_dtype(len(x)))
+    index = np.full((len(rows), inputs.k), -1, index_dtype(inputs.columns.columns))
     longest = int(np.diff(x.indptr).max(initial=0))
     product = inputs.base == "inner-product"
     _select(
         parts(x),
         parts(columns),
         frozen(lengths),
+        inputs.columns.columns,
         frozen(np.ascontiguousarray(rows)),
         product,
         _ROUNDING * (2 * longest + 16),
@@ -300,9 +306,12 @@ class Exact(Plain):
         inputs = direct_inputs(wanted)
         return _run(wanted, select_block, inputs, wanted.asking, wanted.on_rows)
 
-    def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
+    def query(self, wanted: Wanted, points: Any, /) -> Candidates:
         """Return the k best rows for every one of some new points."""
-        pool = wanted.pool
+        pool, n = wanted.pool, len(wanted.x)
+        if isinstance(wanted.x, SparseRows):
+            below, asking = sparse_inputs(wanted, points), range(n, n + len(points))
+            return _run(wanted, select_sparse_block, below, asking, wanted.on_rows)
         if wanted.base in MULTIPLIED:
             inputs: Any = with_queries(prepare(wanted, pool), points, pool)
             function: Any = _search_block

@@ -3,10 +3,10 @@
 Each check takes a class, an object or a name of a plug-in, tries it on small data, and
 raises ``AssertionError`` with a sentence that says what is wrong::
 
-    from nnkgraph.testing import check_kernel
+    from nnkgraph import testing
 
     def test_my_kernel():
-        check_kernel(MyKernel)
+        testing.check_kernel(MyKernel)
 
 nnkgraph's own plug-ins pass the same checks.
 """

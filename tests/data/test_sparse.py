@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from nnkgraph import formats
 from nnkgraph.build.graph import build_graph, find_candidates
+from nnkgraph.build.query import query
 from nnkgraph.data import Features, SparseRows, pairs
 from nnkgraph.data.scaling import unit_rows
 from nnkgraph.errors import InputError, ParameterError
@@ -63,6 +64,22 @@ def test_candidates_of_rows_without_a_common_word_are_those_of_the_dense_copy():
         dense = find_candidates(x.toarray(), **options)
         assert np.array_equal(sparse.index, dense.index)
         assert np.array_equal(sparse.distance, dense.distance)
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "gaussian", "linear"])
+@pytest.mark.parametrize("exclude", [True, False])
+def test_queries_get_the_neighborhoods_of_the_dense_copy(kernel, exclude):
+    x, new = counts(), sp.csr_array(sp.vstack([counts(20, seed=3), counts()[[3, 40]]]))
+    options = {"k": 8, "kernel": kernel, "exclude_identical": exclude}
+    sparse = query(x, new, **options)
+    dense = query(x.toarray(), new.toarray(), **options)
+    assert sparse.identical[-2:].tolist() == [3, 40]
+    for part in ("indptr", "indices", "data"):
+        ours, theirs = (getattr(one.weights, part) for one in (sparse, dense))
+        assert np.array_equal(ours, theirs)
+    for part in ("errors", "identical", "nearest"):
+        assert np.array_equal(getattr(sparse, part), getattr(dense, part))
+    assert sparse.provenance == dense.provenance
 
 
 @pytest.mark.parametrize("method", ["knn", "kstar", "omp", "mp", "l1", "kalofolias"])
