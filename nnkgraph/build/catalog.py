@@ -16,16 +16,6 @@ def catalog(folders: list[str]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def markdown(folder: str) -> str:
-    """Return the plug-ins of a folder as the README's table."""
-    lines = ["| name | parameters | |", "|---|---|---|"]
-    for entry in catalog([folder])[folder]:
-        parameters = entry["parameters"].items()
-        shown = ", ".join(f"`{name}={value}`" for name, value in parameters)
-        lines.append(f"| `{entry['name']}` | {shown} | {entry['about']} |")
-    return "\n".join(lines)
-
-
 def _plugins(folder: str) -> list[dict[str, Any]]:
     entries = []
     for name in registry.names(folder):

@@ -10,18 +10,20 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from nnkgraph import __version__
 from nnkgraph.cli import talk
+from nnkgraph.cli.command import Helpful
 from nnkgraph.cli.types import CONFIG
 from nnkgraph.errors import NnkGraphError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 
@@ -102,7 +104,7 @@ _SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOS
 _NO_THREAD = "can't start new thread"
 
 
-class Commands(click.Group):
+class Commands(Helpful, click.Group):
     """The commands of a folder, each imported when it is needed."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -124,10 +126,22 @@ class Commands(click.Group):
         return command
 
 
-def _cite(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        talk.data(bibtex())
-        ctx.exit()
+def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], Any]:
+    """Return an option that prints a text and does nothing else."""
+
+    def show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            talk.data(text)
+            ctx.exit()
+
+    return click.option(
+        *flags,
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=help_,
+    )
 
 
 @click.command(
@@ -139,15 +153,12 @@ def _cite(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         "auto_envvar_prefix": "NNKGRAPH",
     },
 )
-@click.version_option(__version__, "-V", "--version", prog_name="nnkgraph")
-@click.option(
-    "--citation",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_cite,
-    help="Show how to cite, as BibTeX, and exit.",
+@_printing(
+    ("-V", "--version"),
+    f"nnkgraph, version {__version__}",
+    "Show the version and exit.",
 )
+@_printing(("--citation",), bibtex(), "Show how to cite, as BibTeX, and exit.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Turn feature matrices into graphs by non-negative kernel regression (NNK).
@@ -258,7 +269,7 @@ def _shortage(error: Exception) -> int:
 
 def _blamed(error: NnkGraphError) -> NnkGraphError:
     """Return the error that is behind one, where files were mapped."""
-    mapped = sys.modules.get("nnkgraph.cli.files")
+    mapped = sys.modules.get("nnkgraph.cli.mapped")
     found: NnkGraphError = mapped.blamed(error) if mapped else error
     return found
 

@@ -15,7 +15,6 @@ from nnkgraph.formats._base import Extras, Target, TextOptions, ignore
 from nnkgraph.formats._graphs import MADE, SPREADSHEETS
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.files import (
-    BY,
     Outputs,
     is_special,
     is_stdout,
@@ -87,11 +86,11 @@ def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
     if wanted is not None:
         raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
     if is_stdout(path):
-        raise ParameterError(f"{show(path)}: name its format ({BY})")
+        raise ParameterError(f"{show(path)}: name its `format`")
     _refuse_others(role, path, lower)
     raise ParameterError(
         f"{show(path)}: the file name ends in none of {choices}; rename it or name "
-        f"its format ({BY})"
+        "its `format`"
     )
 
 
@@ -334,7 +333,7 @@ def _check_target(path: str, *, no_clobber: bool, longest_ending: str) -> None:
     if target.is_dir():
         raise OutputError(f"{name}: is a directory; a file name is needed")
     if no_clobber and os.path.lexists(path):
-        raise OutputError(f"{name}: exists already, and --no-clobber keeps it")
+        raise OutputError(f"{name}: exists already, and `no_clobber` keeps it")
     if not target.parent.is_dir():
         raise OutputError(f"{name}: there is no directory {show(str(target.parent))}")
     if not os.access(target.parent, os.W_OK | os.X_OK, effective_ids=True):
@@ -406,7 +405,7 @@ def read_features(
         header,
         id_column,
         delimiter,
-        tuple(drop),
+        (drop,) if isinstance(drop, str) else tuple(drop),
         dropped_before=dropped_before,
         absent=absent,
         for_nodes=for_nodes,

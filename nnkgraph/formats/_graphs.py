@@ -151,7 +151,7 @@ def fact_lines(graph: Graph) -> list[str]:
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 """Endings of files that are not read; every program that makes them writes CSV."""
 
-MADE = "'nnkgraph build' makes a graph of features"
+MADE = "build makes a graph of features"
 
 _MOST = 3
 """Fields of a line that describes an edge."""

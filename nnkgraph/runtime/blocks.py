@@ -94,7 +94,7 @@ def run(
                 raise ResourceError(
                     f"workers died {deaths} times, last at rows {start} to "
                     f"{stop - 1}; they may have run out of memory: use fewer "
-                    "workers (-j)"
+                    "`workers`"
                 ) from error
             waiting += lost
             running.clear()
@@ -125,8 +125,8 @@ def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
     done = pool.wait(running)
     if not done:
         raise ResourceError(
-            f"no worker finished a block within {pool.block_timeout:g} s; it may hang, or "
-            "need more time: --block-timeout"
+            f"no worker finished a block within {pool.block_timeout:g} s; it may "
+            "hang, or need more time: a larger `block_timeout`"
         )
     return done
 

@@ -91,8 +91,8 @@ def check_by_rows(search: Search, name: str) -> None:
     """Refuse a search that looks at all rows at once."""
     if not is_by_rows(search):
         raise ParameterError(
-            f"search {name!r} finds the candidates of all rows at once: use --search "
-            "exact or kdtree with --shard, or search without --shard"
+            f"search {name!r} finds the candidates of all rows at once: use "
+            "`search='exact'` or `search='kdtree'` with `shard`, or leave `shard` out"
         )
 
 

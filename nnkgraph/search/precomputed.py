@@ -89,7 +89,7 @@ class Precomputed:
         if index.shape[1] < wanted.k:
             raise InputError(
                 f"{self.path}: {index.shape[1]} neighbors a row, but k is {wanted.k}; "
-                f"use -k {index.shape[1]} or less"
+                f"use `k={index.shape[1]}` or less"
             )
         return converted(index, index_dtype(n))
 

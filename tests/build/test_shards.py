@@ -214,7 +214,7 @@ def test_what_needs_all_rows_is_refused(x, settings, words):
 
 def test_searches_of_all_rows_at_once_are_refused(x, knn):
     for search in ("pynndescent", knn):
-        with pytest.raises(ParameterError, match="use --search exact or kdtree"):
+        with pytest.raises(ParameterError, match="`search='exact'`"):
             search_shard(x, Shard(1, 2), search=search)
 
 

@@ -403,7 +403,7 @@ def test_a34_closed_and_empty_standard_input_is_said(monkeypatch):
     stream.close()
     refused("-", "closed", format="npy")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1")))
-    with pytest.raises(ParameterError, match="--format"):
+    with pytest.raises(ParameterError, match="`format`"):
         formats.read_features("-")
 
 
@@ -433,7 +433,7 @@ def test_e01_no_clobber_keeps_what_is_there(tmp_path):
     formats.check_output(path, no_clobber=True)
     path.write_text("old")
     formats.check_output(path)
-    with pytest.raises(OutputError, match="--no-clobber"):
+    with pytest.raises(OutputError, match="`no_clobber`"):
         formats.check_output(path, no_clobber=True)
     formats.check_output("/dev/null", format="tsv", no_clobber=True)
 
@@ -1006,7 +1006,7 @@ def test_features_where_a_graph_is_asked_for_are_said_to_be_built_from(tmp_path,
     else:
         with path.open("wb") as file:
             (np.save if name == "x.npy" else np.savez)(file, np.eye(3))
-    with pytest.raises((InputError, ParameterError), match="'nnkgraph build' makes"):
+    with pytest.raises((InputError, ParameterError), match="build makes a graph"):
         formats.read_graph(path)
 
 

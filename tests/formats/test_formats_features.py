@@ -166,7 +166,7 @@ def test_a16_a_header_is_found_and_said(tmp_path):
     assert np.array_equal(formats.read_features(path, note=notes.append).x, X)
     assert notes == [f"{path}: a header row was found in line 1: a, b, c"]
     assert np.array_equal(formats.read_features(path, header=True).x, X)
-    with pytest.raises(InputError, match=r"line 1, column 1 .*--header"):
+    with pytest.raises(InputError, match=r"line 1, column 1 .*`header=True`"):
         formats.read_features(path, header=False)
     path = write(tmp_path / "y.csv", CSV)
     assert len(formats.read_features(path, header=True).x) == 3
@@ -334,7 +334,7 @@ def test_a_format_can_be_named_where_the_suffix_says_nothing(tmp_path):
         formats.read_features(path)
     with pytest.raises(ParameterError, match=r"unknown format 'xls'; choose from"):
         formats.read_features(path, format="xls")
-    with pytest.raises(ParameterError, match="--format"):
+    with pytest.raises(ParameterError, match="`format`"):
         formats.check_output("-")
 
 
@@ -447,7 +447,7 @@ def test_a_column_called_id_names_rows_only_where_it_can_be_no_feature(tmp_path)
     path = write(tmp_path / "y.csv", "a,cust_id\n1,17\n2,4\n")
     found = formats.read_features(path, note=said.append)
     assert (found.ids, found.x.shape) == (None, (2, 2))
-    assert "--id-column cust_id, or leave it out with --drop cust_id" in said[-1]
+    assert "`id_column='cust_id'`, or leave it out with `drop='cust_id'`" in said[-1]
     path = write(tmp_path / "z.csv", "id,e1,e2\n17,1,2\n4,3,4\n")
     assert formats.read_features(path).x.shape == (2, 3)
     assert formats.read_features(path, for_nodes=True).ids == ("17", "4")

@@ -8,8 +8,7 @@ import click
 
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.talk import WIDTH
-from nnkgraph.cli.types import aligned
+from nnkgraph.cli.talk import WIDTH, aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,34 +62,26 @@ def confusion_table(
 )
 @click.option(
     "--test-size",
-    type=types.Number(0, 1, inside=True),
+    type=types.number(0, 1, inside=True),
     metavar="SHARE",
     help="Test on this share of TRAIN, drawn from every class alike.",
 )
+@options.methods("knn", "kstar", "nnk", help="What weighs the neighbors; repeatable.")
 @click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    type=types.Plugin("methods"),
-    default=("knn", "kstar", "nnk"),
-    show_default=True,
-    help="What weighs the neighbors; repeatable. " + options.choices("methods"),
-)
-@click.option(
-    "-k", "--k", type=types.Numbers(), show_default="30", help="Candidates per point."
+    "-k", "--k", type=types.NUMBERS, show_default="30", help="Candidates per point."
 )
 @click.option(
     "--sigma",
-    type=types.Sigmas(),
+    type=types.SIGMAS,
     show_default="auto",
     help="Bandwidths of the kernel, in the unit of the scaled features, or rules.",
 )
 @click.option(
-    "--lc", type=types.Positive(), show_default="1", help="Values of L/C for kstar."
+    "--lc", type=types.POSITIVE, show_default="1", help="Values of L/C for kstar."
 )
 @click.option(
     "--cv",
-    type=types.Whole(2),
+    type=types.whole(2),
     metavar="FOLDS",
     show_default="5 where there is something to choose or no test part",
     help="Folds of the cross-validation.",
@@ -100,19 +91,9 @@ def confusion_table(
 @options.search_opt
 @options.workers_opt
 @options.executor_opt
-@click.option(
-    "--seed",
-    type=types.Whole(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    help="Draws the test part and the folds.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    metavar="FILE",
-    help="Predictions of the test rows, weights of the classes and J: .csv or .npz.",
+@options.seed("Draws the test part and the folds.")
+@options.output(
+    "Predictions of the test rows, weights of the classes and J: .csv or .npz."
 )
 @options.for_features
 @options.no_clobber_opt
@@ -202,10 +183,8 @@ def command(
     if output is not None:
         talk.summary(f"{output}: {found.about['test_rows']} rows predicted")
     if json:
-        from json import dumps
-
         facts = {**found.facts, "seconds": stages.seconds}
-        talk.data(dumps(facts, indent=2, allow_nan=False))
+        talk.as_json(facts)
     else:
         talk.data(_lines(found))
 
@@ -248,7 +227,7 @@ def _lines(found: Classified) -> str:
                 _number(error, "{:.2%}"),
             ]
         )
-    text = types.aligned(cells, left=1)
+    text = aligned(cells, left=1)
     table = found.best.get("confusion")
     if table is None:
         return text

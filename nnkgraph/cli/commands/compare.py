@@ -26,30 +26,20 @@ _HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
 
 @click.command(cls=Command)
 @options.features_arg
-@click.option(
-    "-o",
-    "--output",
+@options.output(
+    "A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
     multiple=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
 )
 @click.option(
     "-k",
     "--k",
-    type=types.Numbers(),
+    type=types.NUMBERS,
     show_default="10:50:10",
     help="Candidates per node.",
 )
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    type=types.Plugin("methods"),
-    default=("knn", "nnk", "omp", "mp"),
-    show_default=True,
-    help="What to compare; repeatable. knn stands for its union and its mutual form. "
-    + options.choices("methods"),
+@options.methods(
+    *("knn", "nnk", "omp", "mp"),
+    help="What to compare; repeatable. knn stands for its union and its mutual form.",
 )
 @options.kernel_opt
 @options.sigma_opt
@@ -86,7 +76,6 @@ def command(
     from nnkgraph import formats
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.runtime import registry
     from nnkgraph.tasks.compare import compare
 
     for name in output:
@@ -100,13 +89,8 @@ def command(
         from nnkgraph.tasks.plot import new_figure
 
         new_figure(1, 1)  # what pictures need is missing before the work, not after it
-    gram = registry.create("kernels", settings["kernel"]).base == "gram"
-    matrix = read_features(
-        features,
-        format=format,
-        **table,
-        sparse="similarities" if gram else "",
-    )
+    kernel = settings["kernel"]
+    matrix = read_features(features, kernel=kernel, format=format, **table)
     found = compare(matrix, stages=Progress(), **settings)
     for name in output:
         _write(name, matrix.name, found.lines)
@@ -122,10 +106,8 @@ def command(
         what = "in a table" if is_table else "drawn as edges per node over k"
         talk.summary(f"{name}: {len(found.lines)} graphs {what}")
     if json:
-        from json import dumps
-
         about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
-        talk.data(dumps(about, indent=2, allow_nan=False))
+        talk.as_json(about)
     else:
         talk.data(_table(found.lines))
 
@@ -156,4 +138,4 @@ def _table(lines: list[dict[str, Any]]) -> str:
         ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
         for line in lines
     ]
-    return types.aligned(cells, left=2)
+    return talk.aligned(cells, left=2)

@@ -47,7 +47,7 @@ def command(
 
     from nnkgraph import formats
     from nnkgraph.build.shards import read_parts
-    from nnkgraph.cli.commands.build import check_report, full_report, write_report
+    from nnkgraph.cli.outcome import check_report, write_report
     from nnkgraph.cli.progress import Progress
     from nnkgraph.runtime.arrays import limited
     from nnkgraph.runtime.limits import MemoryWatch
@@ -66,8 +66,8 @@ def command(
         check_report(report, output, no_clobber=no_clobber, inputs=shards)
         join = _join_graph if solved else _join_candidates
         known = join(found, output, format, stages)
-    full = full_report(known, stages, time.perf_counter() - start, watch.peak)
-    write_report(report, full)
+    total = time.perf_counter() - start
+    full = write_report(report, known, stages, total, watch.peak)
     _say(f"{len(shards)} shards", output, full)
 
 
@@ -112,11 +112,11 @@ def _join_candidates(
 
 def _say(shards: str, output: str, full: dict[str, Any]) -> None:
     """Say what became of the shards; a graph may miss its certificate."""
-    from nnkgraph.cli.commands.build import check_quality, say_result
+    from nnkgraph.cli.outcome import check_quality, say_result
 
     if "edges" in full:
         say_result(shards, output, full)
-        check_quality(output, full, None)
+        check_quality(output, full)
         return
     for note in full["notes"]:
         talk.summary(note)

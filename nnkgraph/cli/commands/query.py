@@ -17,7 +17,7 @@ from nnkgraph.cli.command import Command
 @click.option(
     "-k",
     "--k",
-    type=types.Whole(1),
+    type=types.whole(1),
     default=None,
     show_default="30, or all rows where there are fewer",
     help="Candidates per query.",
@@ -93,9 +93,7 @@ def command(
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)
     if json:
-        from json import dumps
-
-        talk.data(dumps(answers.report, indent=2, allow_nan=False))
+        talk.as_json(answers.report)
 
 
 def _say(output: str, report: dict[str, Any]) -> None:

@@ -196,7 +196,7 @@ class Crew:
             self.stop()
             raise ResourceError(
                 f"worker processes cannot start ({str(error) or 'no answer'}); use "
-                "-j 1, or raise the limit of processes and files"
+                "`workers=1`, or raise the limit of processes and files"
             ) from error
 
 

@@ -131,7 +131,7 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
     if left is not None and left < needed:
         raise ResourceError(
             f"dask with {workers} workers needs about {needed} processes and threads, "
-            f"and {left} may still be started (ulimit -u); use fewer workers (-j)"
+            f"and {left} may still be started (ulimit -u); use fewer `workers`"
         )
     dask = _distributed()
     with scratch_folder() as folder:
@@ -141,8 +141,8 @@ def local(workers: int, timeout: float) -> Iterator[Any]:
         except (OSError, RuntimeError) as error:
             _end_beginnings(dask)
             raise ResourceError(
-                f"dask's workers cannot start ({error}); use -j 1, or raise the limit "
-                "of processes and files"
+                f"dask's workers cannot start ({error}); use `workers=1`, or raise "
+                "the limit of processes and files"
             ) from error
         except BaseException:
             _end_beginnings(dask)

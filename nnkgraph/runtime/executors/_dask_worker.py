@@ -98,7 +98,7 @@ def objection(terms: Terms, sight: Sight) -> str:
         folder = os.path.dirname(os.path.dirname(terms.probe))  # noqa: PTH120
         return (
             f"the dask worker on {sight.host} does not see {folder}: name a directory "
-            "that all machines see, as in --executor dask:...,folder=DIR"
+            "that all machines see, as in `executor='dask:...,folder=DIR'`"
         )
     if terms.place is not None and sight.place != terms.place:
         return f"the dask worker on {sight.host} came when work had begun elsewhere"

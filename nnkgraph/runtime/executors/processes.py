@@ -170,7 +170,7 @@ class Processes:
             if left is not None and left < needed:
                 raise ResourceError(
                     f"{workers} workers need {needed} {what}, and {left} are left "
-                    f"(ulimit {option}); use -j 1, or raise the limit"
+                    f"(ulimit {option}); use `workers=1`, or raise the limit"
                 )
         with (
             _files() as folder,
