@@ -82,86 +82,104 @@ def words(flag: str, known: str, default: str, help: str) -> Decorator:  # noqa:
 features_arg = click.argument("features", type=click.Path())
 graph_arg = click.argument("graph", type=click.Path())
 output_opt = output("Where the result goes; '-' is stdout.", required=True)
-k_opt = click.option(
-    "-k",
-    "--k",
-    type=types.whole(1),
-    default=None,
-    show_default="30, or rows - 1 where there are fewer",
-    help="Candidates per node.",
-)
-method_opt = _plugin("methods", "--method", "nnk", "How edges are weighed.")
-kernel_opt = _plugin(
-    "kernels",
-    "--kernel",
-    "gaussian",
-    "Similarity of two nodes; module:function is one of your own.",
-)
-search_opt = _plugin("search", "--search", "auto", "How candidates are found.")
-executor_opt = _plugin("executors", "--executor", "processes", "Where workers run.")
-sigma_opt = click.option(
-    "--sigma",
-    type=types.SIGMA,
-    default=None,
-    show_default="auto",
-    help="Bandwidth of the kernel, in the features' unit, or its rule.",
-)
-scale_opt = words(
-    "--scale",
-    "none standard minmax unit",
-    "none",
-    "Scaling of the features before anything else.",
-)
-duplicates_opt = words(
-    "--duplicates",
-    "merge keep error",
-    "merge",
-    "Identical rows: hang copies on the first, treat each as a node, or refuse.",
-)
-workers_opt = click.option(
-    "-j",
-    "--workers",
-    type=types.WORKER_COUNT,
-    default=lambda: os.environ.get(WORKERS, "auto"),
-    show_default=f"auto, or {WORKERS}",
-    help="Worker processes; the result does not depend on them.",
-)
-seed_opt = seed("For searches that draw at random.")
 no_clobber_opt = click.option(
     "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
-)
-resume_opt = click.option(
-    "--resume",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Keep finished blocks in DIR; the same line goes on where a run was ended.",
-)
-shard_opt = click.option(
-    "--shard",
-    type=types.SHARD,
-    help="Do part I of N only, for 'nnkgraph merge'; auto in a task of a job array.",
-)
-block_timeout_opt = click.option(
-    "--block-timeout",
-    "block_timeout",
-    type=types.number(0),
-    default=3600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Give up when no worker process finishes a block for so long; 0 never does.",
-)
-report_opt = file("--report", "Write a JSON report; '-' is stdout.", metavar="FILE")
-memory_opt = click.option(
-    "--memory",
-    type=types.MEMORY,
-    default=None,
-    show_default="what is there",
-    help="Memory to stay within, as 800MB or 2GiB; the result does not depend on it.",
 )
 json_opt = click.option("--json", is_flag=True, help="Print JSON.")
 graph_format_opt = click.option(
     "--format", metavar="NAME", help="Format of GRAPH, for '-'."
 )
+
+_SHARED: dict[str, Decorator] = {
+    "k": click.option(
+        "-k",
+        "--k",
+        type=types.whole(1),
+        default=None,
+        show_default="30, or rows - 1 where there are fewer",
+        help="Candidates per node.",
+    ),
+    "method": _plugin("methods", "--method", "nnk", "How edges are weighed."),
+    "kernel": _plugin(
+        "kernels",
+        "--kernel",
+        "gaussian",
+        "Similarity of two nodes; module:function is one of your own.",
+    ),
+    "search": _plugin("search", "--search", "auto", "How candidates are found."),
+    "executor": _plugin("executors", "--executor", "processes", "Where workers run."),
+    "sigma": click.option(
+        "--sigma",
+        type=types.SIGMA,
+        default=None,
+        show_default="auto",
+        help="Bandwidth of the kernel, in the features' unit, or its rule.",
+    ),
+    "scale": words(
+        "--scale",
+        "none standard minmax unit",
+        "none",
+        "Scaling of the features before anything else.",
+    ),
+    "duplicates": words(
+        "--duplicates",
+        "merge keep error",
+        "merge",
+        "Identical rows: hang copies on the first, treat each as a node, or refuse.",
+    ),
+    "workers": click.option(
+        "-j",
+        "--workers",
+        type=types.WORKER_COUNT,
+        default=lambda: os.environ.get(WORKERS, "auto"),
+        show_default=f"auto, or {WORKERS}",
+        help="Worker processes; the result does not depend on them.",
+    ),
+    "seed": seed("For searches that draw at random."),
+    "resume": click.option(
+        "--resume",
+        type=click.Path(file_okay=False),
+        metavar="DIR",
+        help="Keep finished blocks in DIR; "
+        "the same line goes on where a run was ended.",
+    ),
+    "shard": click.option(
+        "--shard",
+        type=types.SHARD,
+        help="Do part I of N only, for 'nnkgraph merge'; "
+        "auto in a task of a job array.",
+    ),
+    "block_timeout": click.option(
+        "--block-timeout",
+        "block_timeout",
+        type=types.number(0),
+        default=3600.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Give up when no worker process finishes a block for so long; "
+        "0 never does.",
+    ),
+    "report": file("--report", "Write a JSON report; '-' is stdout.", metavar="FILE"),
+    "memory": click.option(
+        "--memory",
+        type=types.MEMORY,
+        default=None,
+        show_default="what is there",
+        help="Memory to stay within, as 800MB or 2GiB; "
+        "the result does not depend on it.",
+    ),
+}
+
+
+def shared(names: str) -> Decorator:
+    """Add options that have the same meaning in all commands, by their names."""
+
+    def add(function: Any) -> Any:
+        for name in reversed(names.split()):
+            function = _SHARED[name](function)
+        return function
+
+    return add
 
 
 class _Config(click.Option):

@@ -60,16 +60,27 @@ def suffixes(role: str) -> dict[str, str]:
     }
 
 
+def _namesake(path: str, role: str) -> Any:
+    """Return the format called like the ending of x.npy: no other need be loaded."""
+    stem, dot, ending = os.path.basename(path).lower().partition(".")  # noqa: PTH119
+    if stem and dot and ending in registry.names("formats"):
+        found = registry.load("formats", ending)
+        return found if f".{ending}" in found.suffixes and found.can(role) else None
+    return None
+
+
 def is_known(path: str | os.PathLike[str], role: str) -> bool:
     """Return whether a name says which format a file has, for a role."""
     name = split_item(os.fspath(path))[0].lower()
-    return name.endswith(tuple(suffixes(role)))
+    return _namesake(name, role) is not None or name.endswith(tuple(suffixes(role)))
 
 
 def choose(role: str, path: str, wanted: str | None) -> tuple[Format, str]:
     """Return the format for a path, and the suffix that stands for it."""
-    known = suffixes(role)
     lower = os.path.basename(path).lower()  # noqa: PTH119 - any string
+    if wanted is None and (found := _namesake(path, role)):
+        return found(), lower[lower.index(".") :]
+    known = suffixes(role)
     ending = max((s for s in known if lower.endswith(s)), key=len, default="")
     if wanted is not None:
         suffix = "." + wanted.lower().removeprefix(".")

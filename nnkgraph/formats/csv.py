@@ -320,7 +320,9 @@ def _left_out(column: int, first: list[str], layout: Layout) -> str:
     texts.sort(key=lambda at: at != column)
     advice = leave_out(layout.names, texts, named=layout.roles.ids is not None)
     if any(map(NUMBER.fullmatch, layout.names or ())):
-        advice += f"; if line {layout.skip} holds no names, say `header=False`"
+        advice += (
+            f"; if line {layout.skip} holds no names, say `header=False` and numbers"
+        )
     return f"; {advice}"
 
 

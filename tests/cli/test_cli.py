@@ -270,7 +270,7 @@ MISTAKES = [
         "{name}",
     ),
     ("graph is no graph", {"g.npz": "hello"}, "info g.npz", 3, "g.npz"),
-    ("features as graph", {}, "info points.npy", 2, "'nnkgraph build' makes"),
+    ("features as graph", {}, "info points.npy", 2, "build makes a graph"),
     ("stdin without format", {}, "build - -o g.npz", 2, "format"),
     ("candidates as csv", {}, "search points.npy -o knn.csv", 2, ".npz"),
     (

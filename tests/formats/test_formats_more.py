@@ -98,7 +98,7 @@ def test_gexf_of_gephi_is_read_with_its_labels(tmp_path):
         (GEXF.format("<graph/>"), "more than one graph"),
         ("<gexf>", "not well-formed"),
         ('<!DOCTYPE g [<!ENTITY a "b">]><gexf>&a;</gexf>', "refused"),
-        ('<?xml version="1.0"?><graphml/>', r"looks like XML \(graphml\).*--format"),
+        ('<?xml version="1.0"?><graphml/>', r"looks like XML \(graphml\).*`format`"),
     ],
 )
 def test_wrong_gexf_is_refused(tmp_path, text, match):
@@ -228,7 +228,7 @@ def test_parquet_features_are_columns_of_numbers(tmp_path, monkeypatch):
     formats.read_features(tmp_path / "w.parquet", note=said.append)
     assert "if 'b_id' is no feature, name the rows by it with `id_column=" in said[-1]
     other = table(tmp_path / "z.parquet", who=["p", "q"], a=[1, 2])
-    message = r"'who' \(string\) holds no numbers.*--id-column who, .*--drop who"
+    message = r"'who' \(string\) holds no numbers.*`id_column='who'`, .*`drop='who'`"
     with pytest.raises(InputError, match=message):
         formats.read_features(other)
     with pytest.raises(InputError, match="no column 'z'; there are id, a, b, c"):

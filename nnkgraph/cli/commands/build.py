@@ -67,7 +67,6 @@ def build_all(
     **given: Any,
 ) -> None:
     """Build every input; a bad one is reported and does not stop the others."""
-    from nnkgraph.build.shards import check_alone
     from nnkgraph.cli.files import split_format
     from nnkgraph.runtime import registry
 
@@ -83,6 +82,8 @@ def build_all(
     registry.create("kernels", settings["kernel"])
     search = registry.create("search", settings["search"])
     if ways["shard"] is not None:
+        from nnkgraph.build.shards import check_alone
+
         check_alone(**settings)
     read_format, write_format = split_format(format, features, target)
     if into:
@@ -203,7 +204,6 @@ def _made(
     from nnkgraph import formats
     from nnkgraph.build.graph import build_graph
     from nnkgraph.build.run import create_kernel
-    from nnkgraph.build.shards import WHOLE, build_shard, write_part
     from nnkgraph.cli.files import folder_of
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
@@ -213,6 +213,8 @@ def _made(
         "stages": stages,
     }
     if ways.shard:
+        from nnkgraph.build.shards import WHOLE, build_shard, write_part
+
         chosen = {key: one for key, one in settings.items() if key not in WHOLE}
         part, known = build_shard(matrix, ways.shard, **chosen, **running)
         with stages("write"):
@@ -387,11 +389,7 @@ def _say_plan(
     show_default="neighbors",
     help="Name of the graph in the AnnData file.",
 )
-@options.k_opt
-@options.method_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
+@options.shared("k method kernel sigma search")
 @click.option(
     "--symmetrize",
     type=click.Choice(["error", "error-union", "max", "mean", "min", "mutual", "none"]),
@@ -452,19 +450,12 @@ def _say_plan(
     metavar="SHARE",
     help="Fail where the estimated recall of the search is below this.",
 )
-@options.scale_opt
-@options.duplicates_opt
-@options.workers_opt
-@options.executor_opt
-@options.shard_opt
-@options.memory_opt
-@options.resume_opt
-@options.block_timeout_opt
-@options.seed_opt
+@options.shared("scale duplicates workers executor")
+@options.shared("shard memory resume block_timeout seed")
 @options.for_features
 @options.no_clobber_opt
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
-@options.report_opt
+@options.shared("report")
 @options.talk_options
 def command(features: tuple[str, ...], **settings: Any) -> None:
     """Build a graph from FEATURES, a node per row.

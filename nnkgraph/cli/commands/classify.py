@@ -86,11 +86,7 @@ def confusion_table(
     show_default="5 where there is something to choose or no test part",
     help="Folds of the cross-validation.",
 )
-@options.kernel_opt
-@options.scale_opt
-@options.search_opt
-@options.workers_opt
-@options.executor_opt
+@options.shared("kernel scale search workers executor")
 @options.seed("Draws the test part and the folds.")
 @options.output(
     "Predictions of the test rows, weights of the classes and J: .csv or .npz."

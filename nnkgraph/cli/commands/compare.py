@@ -41,13 +41,7 @@ _HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
     *("knn", "nnk", "omp", "mp"),
     help="What to compare; repeatable. knn stands for its union and its mutual form.",
 )
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("kernel sigma search scale workers executor seed")
 @options.for_features
 @options.no_clobber_opt
 @options.json_opt

@@ -25,14 +25,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 
 @click.command(cls=Command)
 @options.features_arg
-@options.k_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("k kernel sigma search scale workers executor seed")
 @options.for_features
 @options.json_opt
 @options.talk_options

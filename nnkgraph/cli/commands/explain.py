@@ -119,15 +119,7 @@ def _number(value: float | None) -> str:
     metavar="FILE",
     show_default="features with 2 or 3 columns, or a plane",
 )
-@options.k_opt
-@options.method_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("k method kernel sigma search scale workers executor seed")
 @options.for_features
 @options.no_clobber_opt
 @options.json_opt

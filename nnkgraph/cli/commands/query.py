@@ -22,11 +22,7 @@ from nnkgraph.cli.command import Command
     show_default="30, or all rows where there are fewer",
     help="Candidates per query.",
 )
-@options.method_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
+@options.shared("method kernel sigma search scale")
 @click.option(
     "--normalize", is_flag=True, help="Divide the weights of every query by their sum."
 )
@@ -35,9 +31,7 @@ from nnkgraph.cli.command import Command
     is_flag=True,
     help="Pass over a row of DATA that equals the query.",
 )
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("workers executor seed")
 @options.for_features
 @options.no_clobber_opt
 @click.option("--json", is_flag=True, help="Print a JSON report.")

@@ -20,18 +20,8 @@ _STORED = ("kernel", "scale", "duplicates", "seed")
 @click.command(cls=Command)
 @options.features_arg
 @options.output_opt
-@options.k_opt
-@options.kernel_opt
-@options.search_opt
-@options.scale_opt
-@options.duplicates_opt
-@options.workers_opt
-@options.executor_opt
-@options.shard_opt
-@options.memory_opt
-@options.resume_opt
-@options.block_timeout_opt
-@options.seed_opt
+@options.shared("k kernel search scale duplicates workers")
+@options.shared("executor shard memory resume block_timeout seed")
 @options.for_features
 @options.no_clobber_opt
 @options.talk_options
