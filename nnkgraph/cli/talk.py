@@ -174,3 +174,16 @@ def aligned(cells: Sequence[Sequence[str]], *, left: int) -> str:
         ).rstrip()
         for row in cells
     )
+
+
+def table(
+    lines: Sequence[dict[str, Any]], columns: dict[str, tuple[str, str]], *, left: int
+) -> str:
+    """Return lines of values as a table; columns have a head and a format each."""
+    cells = [[head for head, _ in columns.values()]]
+    for line in lines:
+        values = ((line.get(name), shape) for name, (_, shape) in columns.items())
+        cells.append(
+            ["-" if one is None else shape.format(one) for one, shape in values]
+        )
+    return aligned(cells, left=left)

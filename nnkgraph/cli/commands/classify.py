@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.classify import Classified
 
 
+_COLUMNS = {
+    "method": ("method", "{}"),
+    "k": ("k", "{}"),
+    "sigma": ("sigma", "{:.6g}"),
+    "lc": ("lc", "{:g}"),
+    "cv_error": ("cv error", "{:.2%}"),
+    "error": ("test error", "{:.2%}"),
+}
+"""What is said of a method: the name, its head on a terminal, and how it is shown."""
+
 _MISTAKES = 10
 """Kinds of mistakes that are printed where there are too many classes for a matrix."""
 
@@ -209,27 +219,12 @@ def _say(train: str, found: Classified) -> None:
 
 def _lines(found: Classified) -> str:
     """Return a table of the methods, and the confusion of the best one."""
-    cells = [["method", "k", "sigma", "lc", "cv error", "test error"]]
-    on_test = found.about["test_rows"] is not None
-    for line in found.lines:
-        error = line["error"] if on_test else None
-        cells.append(
-            [
-                line["method"],
-                str(line["k"]),
-                _number(line.get("sigma"), "{:.6g}"),
-                _number(line.get("lc"), "{:g}"),
-                _number(line.get("cv_error"), "{:.2%}"),
-                _number(error, "{:.2%}"),
-            ]
-        )
-    text = aligned(cells, left=1)
+    lines = found.lines
+    if found.about["test_rows"] is None:  # the error is that of the cross-validation
+        lines = [{**line, "error": None} for line in lines]
+    text = talk.table(lines, _COLUMNS, left=1)
     table = found.best.get("confusion")
     if table is None:
         return text
     title = f"confusion of {found.best['method']}"
     return f"{text}\n\n{confusion_table(title, found.classes, table)}"
-
-
-def _number(value: float | None, shape: str) -> str:
-    return "-" if value is None else shape.format(value)

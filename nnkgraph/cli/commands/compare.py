@@ -9,19 +9,18 @@ import click
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
-_COLUMNS = (
-    ("method", "{}"),
-    ("rule", "{}"),
-    ("k", "{}"),
-    ("edges", "{}"),
-    ("edges_per_node", "{:.3f}"),
-    ("components", "{}"),
-    ("isolated", "{}"),
-    ("mean_error", "{:.6f}"),
-    ("seconds", "{:.3f}"),
-)
-_HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
-"""Shorter names, for a table on a terminal."""
+_COLUMNS = {
+    "method": ("method", "{}"),
+    "rule": ("rule", "{}"),
+    "k": ("k", "{}"),
+    "edges": ("edges", "{}"),
+    "edges_per_node": ("per node", "{:.3f}"),
+    "components": ("components", "{}"),
+    "isolated": ("isolated", "{}"),
+    "mean_error": ("mean J", "{:.6f}"),
+    "seconds": ("seconds", "{:.3f}"),
+}
+"""What is said of a graph: the name, its head on a terminal, and how it is shown."""
 
 
 @click.command(cls=Command)
@@ -103,7 +102,7 @@ def command(
         about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
         talk.as_json(about)
     else:
-        talk.data(_table(found.lines))
+        talk.data(talk.table(found.lines, _COLUMNS, left=2))
 
 
 def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
@@ -115,21 +114,11 @@ def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
     if name.lower().endswith(".csv"):
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
-        table.writerow([column for column, _ in _COLUMNS])
-        table.writerows([line[column] for column, _ in _COLUMNS] for line in lines)
+        table.writerow(_COLUMNS)
+        table.writerows([line[column] for column in _COLUMNS] for line in lines)
         formats.write_file(name, text.getvalue().encode())
         return
     from nnkgraph.tasks.compare import draw_curves
     from nnkgraph.tasks.plot import rendered
 
     formats.write_file(name, rendered(draw_curves(lines, title), name))
-
-
-def _table(lines: list[dict[str, Any]]) -> str:
-    """Return aligned columns: text to the left, numbers to the right."""
-    cells = [[_HEADS.get(column, column) for column, _ in _COLUMNS]]
-    cells += [
-        ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
-        for line in lines
-    ]
-    return talk.aligned(cells, left=2)
