@@ -71,9 +71,8 @@ def _option(found: re.Match[str]) -> str:
     if value == "False":
         return flag.replace("--", "--no-")
     if value[0] in "'\"":
-        text = re.sub(
-            r"\\(.)", r"\1", value[1:-1]
-        )  # printable: nothing else is escaped
+        # It was made printable before, so that only quotes and backslashes are escaped.
+        text = re.sub(r"\\(.)", r"\1", value[1:-1])
         return f"{flag} {shlex.quote(text)}"
     return f"{flag} {value.strip('()').replace(', ', ',')}"
 

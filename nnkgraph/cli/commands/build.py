@@ -74,7 +74,7 @@ def build_all(
     ways = {name: given.pop(name) for name in common}
     settings = {**given, "digits": given["digits"] or 0}
     target = _target(features, output, into, key_added, ways["shard"])
-    if into:
+    if into is not None:
         settings |= _defaults_into(into, settings)
     settings["min_degree"] = settings["min_degree"] or 0
     # Mistakes in words are found before time is spent on reading.
@@ -86,7 +86,7 @@ def build_all(
 
         check_alone(**settings)
     read_format, write_format = split_format(format, features, target)
-    if into:
+    if into is not None:
         read_format, comma, _ = (format or "").partition(",")
         if comma:
             raise ParameterError("--format: --into has one format; name the input's")

@@ -16,8 +16,9 @@ from nnkgraph.cli.command import Command
 )
 @options.output_opt
 @click.option("--format", metavar="NAME", help="Format of FILE, for '-'.")
-@options.shared("memory report")
+@options.shared("memory")
 @options.no_clobber_opt
+@options.shared("report")
 @options.talk_options
 def command(
     shards: tuple[str, ...],
