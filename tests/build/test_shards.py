@@ -203,7 +203,7 @@ def test_a_search_shard_that_was_ended_goes_on(x, tmp_path, search):
         ({"method": "aew", "sigma": 1.0}, "method 'aew' looks at all rows at once"),
         (
             {"sigma": 1.0, "search": "pynndescent"},
-            "'pynndescent' finds .* use --search",
+            "'pynndescent' finds .* use .search=",
         ),
     ],
 )
