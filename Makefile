@@ -63,10 +63,10 @@ picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png $(DEMO)/digits_map.png  ## d
 	cp $^ docs/
 
 tables: $(VENV)/installed  ## print the README's tables of methods, kernels and searches
-	@$(BIN)/python -c 'from nnkgraph.build.catalog import markdown; [print(markdown(f), end="\n\n") for f in ("methods", "kernels", "search")]'
+	@$(BIN)/python docs/reference.py methods kernels search
 
 reference: $(VENV)/installed  ## write docs/reference.md again
-	$(BIN)/python -c 'from nnkgraph.cli.reference import reference; print(reference(), end="")' > docs/reference.md
+	$(BIN)/python docs/reference.py > docs/reference.md
 
 samples: $(VENV)/installed  ## make sample_data/ again
 	$(BIN)/python sample_data/make.py

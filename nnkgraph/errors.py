@@ -2,7 +2,10 @@
 
 Every error takes a single string, because an exception with more constructor
 arguments cannot be unpickled from a worker process and would break the pool.
-The message names the file, the place, what is wrong and what to do.
+The message names the file, the place, what is wrong and what to do. A parameter to
+turn stands in backticks, as in "try `sigma='local'`" or "use fewer `workers`"; the
+command line shows its option instead (`nnkgraph.cli.talk.as_options`). Warnings and
+remarks do the same.
 """
 
 
@@ -13,7 +16,7 @@ class NnkGraphError(Exception):
 
 
 class ParameterError(NnkGraphError, ValueError):
-    """An option, a plug-in name or a plug-in parameter makes no sense."""
+    """A parameter, a plug-in name or a plug-in parameter makes no sense."""
 
     exit_code = 2
 

@@ -21,16 +21,6 @@ def catalog(folders: list[str]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def markdown(folder: str) -> str:
-    """Return our own plug-ins of a folder as the README's table."""
-    lines = ["| name | parameters | |", "|---|---|---|"]
-    for entry in _ours(folder):
-        parameters = entry["parameters"].items()
-        shown = ", ".join(f"`{name}={value}`" for name, value in parameters)
-        lines.append(f"| `{entry['name']}` | {shown} | {entry['about']} |")
-    return "\n".join(lines)
-
-
 def _ours(folder: str) -> list[dict[str, Any]]:
     return [
         _described(name, registry.load(folder, name)) for name in registry.names(folder)

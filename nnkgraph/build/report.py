@@ -224,14 +224,14 @@ def bandwidth_warnings(sigma: float | None, known: Reach) -> list[str]:
         lost = int((near > 6.5 * sigma).sum())
         message = (
             f"sigma {sigma:.4g} is small beside the distances: {lost} of {len(near)} "
-            "nodes have no candidate with a similarity above 1e-9; try --sigma local"
+            "nodes have no candidate with a similarity above 1e-9; try `sigma='local'`"
         )
         return [message]
     if len(far) and 0 < np.median(far) < 0.05 * sigma:
         message = (
             f"sigma {sigma:.4g} is large beside most distances: half of the nodes or "
             "more see only similarities within 0.2 % of 1, and their weights rest on "
-            "the last digits; try --sigma local"
+            "the last digits; try `sigma='local'`"
         )
         return [message]
     return []

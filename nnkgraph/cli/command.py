@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from nnkgraph.cli import talk
+
 _HEADINGS = {
     "Input": "--features --labels --truth --missing --test --test-labels --split "
     "--test-size --graph --coords --beside --values --id-column --drop --header "
@@ -30,7 +32,24 @@ _FLAGS_WIDTH = 24
 """Columns for the names of options; longer ones have a line of their own."""
 
 
-class Command(click.Command):
+class Helpful(click.Command):
+    """A command whose help is printed as all data is: a full disk is said, too."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return Click's option, which prints by itself."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+def _show_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        talk.data(ctx.get_help())
+        ctx.exit()
+
+
+class Command(Helpful):
     """A command that lists its options under headings."""
 
     def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:

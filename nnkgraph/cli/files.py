@@ -1,21 +1,14 @@
-"""What was said about tables, for each of the files of one call."""
+"""The files that a command reads, with what its options say about them."""
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
-import signal
-import sys
-import weakref
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats
-from nnkgraph.cli import talk
-from nnkgraph.errors import InputError, NnkGraphError, ParameterError, ResourceError
+from nnkgraph.cli import mapped, talk
+from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,120 +17,8 @@ if TYPE_CHECKING:
     from nnkgraph.data.labels import Labels
     from nnkgraph.formats import Sparse
 
-
-_FIXED = 0x10  # MAP_FIXED, which Python does not name
-_ADDRESS = 16  # where siginfo_t has the address, on 64-bit Linux
-_SIGINFO = 4  # SA_SIGINFO
-_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-
-
-class _Action(ctypes.Structure):
-    """``struct sigaction`` of the C library."""
-
-    _fields_ = (
-        ("handler", _HANDLER),
-        ("mask", ctypes.c_byte * 128),
-        ("flags", ctypes.c_int),
-        ("restorer", ctypes.c_void_p),
-    )
-
-
-@dataclass(frozen=True)
-class _Input:
-    """A matrix that is mapped; it counts for as long as somebody uses it."""
-
-    features: weakref.ref[Features]
-    name: str
-    path: str
-    identity: tuple[int, int, int]
-    """Which file it is, how long, and when it was changed."""
-    start: int
-    stop: int
-
-
-_inputs: list[_Input] = []
-_lost: list[int] = []
-
-
-def guard() -> None:
-    """Be ready for an input that shrinks, from before it is read."""
-    _lost.clear()
-    _inputs[:] = [one for one in _inputs if one.features() is not None]
-    if sys.platform == "linux" and sys.maxsize > 2**32:
-        ctypes.CDLL(None).sigaction(signal.SIGBUS, ctypes.byref(_action), None)
-
-
-def remember(features: Features) -> None:
-    """Note where the values are mapped, and how long their file has to be."""
-    import numpy as np
-
-    x = features.x
-    if isinstance(x, np.memmap) and x.filename is not None:
-        path, start = os.fspath(x.filename), x.ctypes.data
-        place = (_identity(path), start, start + x.nbytes)
-        _inputs.append(_Input(weakref.ref(features), features.name, path, *place))
-
-
-def _identity(path: str) -> tuple[int, int, int]:
-    found = os.stat(path)  # noqa: PTH116 - any string
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def check() -> None:
-    """Refuse to go on with an input that has changed."""
-    error = _shrunk()
-    if error:
-        raise error
-
-
-def check_pages() -> None:
-    """Refuse to go on where pages were lost; cheap enough for every block."""
-    if _lost:
-        check()
-        raise ResourceError(
-            "memory that was mapped from a file is gone: its disk may be full"
-        )
-
-
-def blamed(error: NnkGraphError) -> NnkGraphError:
-    """Return the error that is behind one: an input that has shrunk, perhaps.
-
-    Workers that lose pages die, and all that is known here is that they died.
-    """
-    return _shrunk() or error if isinstance(error, ResourceError) else error
-
-
-def _shrunk() -> InputError | None:
-    for one in list(_inputs):
-        if one.features() is None:
-            continue
-        try:
-            now = _identity(one.path)
-        except OSError:
-            continue  # Removed, which leaves what is mapped as it is.
-        if now != one.identity:
-            _inputs.remove(one)  # Said once: other inputs may go on.
-            shorter = now[0] == one.identity[0] and now[1] < one.identity[1]
-            what = "became shorter" if shorter else "was changed"
-            return InputError(f"{one.name}: the file {what} while it was read")
-    return None
-
-
-def _replace(_number: int, info: int, _context: int) -> None:
-    """Put zeros where pages are gone, and note it."""
-    address = ctypes.c_uint64.from_address(info + _ADDRESS).value
-    start = address - address % mmap.PAGESIZE
-    ends = [one.stop for one in _inputs if one.start <= address < one.stop]
-    length = max([*ends, start + mmap.PAGESIZE]) - start
-    _mmap(start, length, mmap.PROT_READ, _FLAGS, -1, 0)
-    _lost.append(address)
-
-
-_FLAGS = _FIXED | mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-_mmap = ctypes.CDLL(None).mmap
-_mmap.restype = ctypes.c_void_p
-_mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_action = _Action(_HANDLER(_replace), flags=_SIGINFO)
+_TEXT = (".csv", ".tsv", ".txt", ".gz")
+_COLUMNS = (".parquet",)
 
 
 def split_format(
@@ -163,15 +44,24 @@ def folder_of(output: str) -> str | None:
 
 
 def read_features(
-    spec: str, *, sparse: Sparse = "", gaps: bool = False, **said: Any
+    spec: str, *, kernel: str = "", sparse: Sparse = "", gaps: bool = False, **said: Any
 ) -> Features:
-    """Read features with the options of the command line."""
-    guard()
+    """Read features with the options of the command line.
+
+    A sparse matrix is taken as `sparse` says, or for the similarities that a `kernel`
+    may be about.
+    """
+    if kernel:
+        from nnkgraph.runtime import registry
+
+        gram = registry.create("kernels", kernel).base == "gram"
+        sparse = "similarities" if gram else sparse
+    mapped.guard()
     with _remarks() as note:
         features = formats.read_features(
             spec, sparse=sparse, gaps=gaps, note=note, **said
         )
-        remember(features)
+        mapped.remember(features)
     return features
 
 
@@ -187,32 +77,10 @@ def read_values(spec: str, **said: Any) -> Features:
         return formats.read_values(spec, note=note, **said)
 
 
-def read_graph(
-    spec: str,
-    *,
-    format: str | None = None,  # noqa: A002 - the option's name
-) -> Graph:
+def read_graph(spec: str, *, format: str | None = None) -> Graph:  # noqa: A002
     """Read a graph."""
     with _remarks() as note:
         return formats.read_graph(spec, format=format, note=note)
-
-
-def say_order(
-    name: str,
-    ids: tuple[str, ...] | None,
-    *beside: Labels | Features | None,
-    graph: bool = True,
-) -> None:
-    """Warn of names of rows that are of no use, because the nodes have none."""
-    hint = "; a graph that is built with --id-column has names" if graph else ""
-    for one in beside:
-        if one is None or one.ids is None or ids is not None:
-            continue
-        if one.ids != tuple(map(str, range(len(one.ids)))):
-            talk.warning(
-                f"{one.name}: {name} has no names of nodes: rows are taken in order"
-                f"{hint}"
-            )
 
 
 @contextmanager
@@ -224,84 +92,22 @@ def _remarks() -> Iterator[Callable[[str], None]]:
         talk.summary(remark)
 
 
-@dataclass(frozen=True)
-class Files:
-    """What one input is read from and where its results go."""
-
-    features: str
-    output: str
-    report: str | None
-    resume: str | None
-
-
-def names_of(
-    features: tuple[str, ...], output: str, report: str | None, resume: str | None
-) -> list[Files]:
-    """Put each input's name into the names of its results."""
-    if len(features) > 1:
-        asked = {"--output": output, "--report": report, "--resume": resume}
-        for option, value in asked.items():
-            if value is not None and "{name}" not in value:
-                _check_there(features)
-                raise ParameterError(
-                    f"{option}: several inputs need {{name}} in the file name, as in "
-                    "'graphs/{name}.npz'"
-                )
-    named = []
-    for spec in features:
-        path, item = formats.split_item(spec)
-        name = PurePath(path).name.removesuffix(".gz")
-        name = PurePath(name).stem + (f"-{item.replace('/', '-')}" if item else "")
-        names = (one and one.replace("{name}", name) for one in (report, resume))
-        named.append(Files(spec, output.replace("{name}", name), *names))
-    seen: dict[str, str] = {}
-    for files in named:
-        if files.output in seen:
-            raise ParameterError(
-                f"{seen[files.output]} and {files.features} would both be written to "
-                f"{files.output}"
-            )
-        seen[files.output] = files.features
-    return named
-
-
-def _check_there(features: tuple[str, ...]) -> None:
-    """Refuse words that are no files: they may belong to the option before them."""
-    for spec in features:
-        path = formats.split_item(spec)[0]
-        if path != "-" and not os.path.lexists(path):
-            raise InputError(
-                f"{spec}: no such file; several columns of an option have "
-                "commas between them, and no blanks: --drop city,segment"
-            )
-
-
-def check_resume(files: Files) -> None:
-    """Refuse to write results into a directory that is removed in the end."""
-    for name in (files.output, files.report):
-        if files.resume and name and not formats.is_stream(name):
-            parents = Path(name).resolve().parents
-            if Path(files.resume).resolve() in parents:
-                raise ParameterError(
-                    f"{name}: is in the directory of --resume, which is removed once "
-                    "the graph is written; name another"
-                )
-
-
-def check_shard_file(
-    output: str, format_: str | None, *, no_clobber: bool, inputs: Sequence[str]
+def say_order(
+    name: str,
+    ids: tuple[str, ...] | None,
+    *others: Labels | Features | None,
+    graph: bool = True,
 ) -> None:
-    """Check before any computing that a shard can be written."""
-    if format_ not in {None, "npz"} or not output.lower().endswith(".npz"):
-        raise ParameterError(
-            f"{output}: a shard is an npz file, whatever it is merged to: give it a "
-            "name such as part-1.npz, and merge the format"
-        )
-    formats.check_file(output, no_clobber=no_clobber, inputs=inputs)
-
-
-_TEXT = (".csv", ".tsv", ".txt", ".gz")
-_COLUMNS = (".parquet",)
+    """Warn of names of rows that are of no use, because the nodes have none."""
+    hint = "; a graph that is built with --id-column has names" if graph else ""
+    for one in others:
+        if one is None or one.ids is None or ids is not None:
+            continue
+        if one.ids != tuple(map(str, range(len(one.ids)))):
+            talk.warning(
+                f"{one.name}: {name} has no names of nodes: rows are taken in order"
+                f"{hint}"
+            )
 
 
 def _kind(spec: str, format_: str | None = None) -> str:
@@ -378,13 +184,13 @@ class Tables:
         last = self._left <= 0 and not self._named
         absent = None if strict or last else self._absent
         self._named += kind != ""
-        text, columns = dict(self._text), dict(self._columns)
+        self._dropped = self._dropped or bool(kind)
+        text, columns = self._text, self._columns
         # Where no file is a table, all is handed out to be refused by name.
         if kind != "text" and "text" in self._kinds:
             text = dict.fromkeys(text)
         if kind == "" and any(self._kinds):
             text, columns = dict.fromkeys(text), {"id_column": None, "drop": ()}
-        self._dropped = self._dropped or bool(kind)
         return {**text, **columns, "absent": absent}
 
     def _absent(self) -> None:

@@ -10,22 +10,24 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from nnkgraph import __version__
 from nnkgraph.cli import talk
+from nnkgraph.cli.command import Helpful
 from nnkgraph.cli.types import CONFIG
 from nnkgraph.errors import NnkGraphError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 
-_ENTRIES = """\
+_CITATION = f"""\
 @article{{shekkizhar2023neighborhood,
   title = {{Neighborhood and Graph Constructions using Non-Negative Kernel Regression}},
   author = {{Shekkizhar, Sarath and Ortega, Antonio}},
@@ -36,14 +38,9 @@ _ENTRIES = """\
 @software{{nnkgraph,
   title = {{nnkgraph}},
   author = {{{{The nnkgraph developers}}}},
-  version = {{{version}}},
+  version = {{{__version__}}},
   license = {{MIT}}
 }}"""
-
-
-def bibtex() -> str:
-    """Return the entries of the paper and of the program."""
-    return _ENTRIES.format(version=__version__)
 
 
 class Stopped(BaseException):
@@ -72,8 +69,7 @@ def catch(number: signal.Signals) -> None:
 def warn_of_cache() -> None:
     """Say that compiled code was not kept, where its directory was not safe."""
     compiled = sys.modules.get("nnkgraph.runtime.jit")
-    refused = getattr(compiled, "REFUSED", "")
-    if refused:
+    if refused := getattr(compiled, "REFUSED", ""):
         talk.warning(
             f"{refused}: others could write to this directory, so it is not used and "
             "all is compiled again; remove it, or set NUMBA_CACHE_DIR to another"
@@ -102,7 +98,7 @@ _SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOS
 _NO_THREAD = "can't start new thread"
 
 
-class Commands(click.Group):
+class Commands(Helpful, click.Group):
     """The commands of a folder, each imported when it is needed."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -124,10 +120,22 @@ class Commands(click.Group):
         return command
 
 
-def _cite(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        talk.data(bibtex())
-        ctx.exit()
+def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], Any]:
+    """Return an option that prints a text and does nothing else."""
+
+    def show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            talk.data(text)
+            ctx.exit()
+
+    return click.option(
+        *flags,
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=help_,
+    )
 
 
 @click.command(
@@ -139,15 +147,12 @@ def _cite(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         "auto_envvar_prefix": "NNKGRAPH",
     },
 )
-@click.version_option(__version__, "-V", "--version", prog_name="nnkgraph")
-@click.option(
-    "--citation",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_cite,
-    help="Show how to cite, as BibTeX, and exit.",
+@_printing(
+    ("-V", "--version"),
+    f"nnkgraph, version {__version__}",
+    "Show the version and exit.",
 )
+@_printing(("--citation",), _CITATION, "Show how to cite, as BibTeX, and exit.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Turn feature matrices into graphs by non-negative kernel regression (NNK).
@@ -182,14 +187,16 @@ def main() -> NoReturn:
     os._exit(code)
 
 
-def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of error
+def run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of error each
     """Run one call and return its exit code; every error becomes one line."""
     try:
         if COMPLETE in os.environ:
             cli.main(args, prog_name="nnkgraph", complete_var=COMPLETE)
         # Not cli.main: it turns broken pipes and Ctrl-C into exit codes of its own.
         with cli.make_context("nnkgraph", args) as context:
-            _invoke(context, args)
+            if not {"-h", "--help"} & set(args):  # help is there under any limit
+                check_address_space()
+            cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
@@ -201,10 +208,9 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
     except NnkGraphError as error:
         if behind := _stop_behind(error):
             return _stopped(behind)
-        cause = _blamed(error)
-        talk.error(str(cause))
-        talk.traceback()
-        return cause.exit_code
+        mapped = sys.modules.get("nnkgraph.cli.mapped")
+        cause = mapped.blamed(error) if mapped else error
+        return _failed(str(cause), cause.exit_code)
     except (click.Abort, KeyboardInterrupt):
         talk.error("interrupted")
         return 130
@@ -215,14 +221,20 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
     except Exception as error:
         if behind := _stop_behind(error):
             return _stopped(behind)
-        return _shortage(error) if _is_shortage(error) else _bug(error)
+        if _is_shortage(error):
+            advice = "use fewer workers or raise the limit"
+            return _failed(f"out of resources: {error}; {advice}", 5)
+        # What was noted on its way: the rows it was about.
+        rows = "".join(f" {one}" for one in getattr(error, "__notes__", ()))
+        report = "please report it with the output of the same command and -vv"
+        return _failed(f"bug: {type(error).__name__}: {error}{rows}; {report}", 1)
     return talk.failures.exit_code
 
 
-def _invoke(context: click.Context, args: list[str]) -> None:
-    if not {"-h", "--help"} & set(args):  # help is there under any limit
-        check_address_space()
-    cli.invoke(context)
+def _failed(message: str, code: int) -> int:
+    talk.error(message)
+    talk.traceback()
+    return code
 
 
 def _stopped(stop: Stopped) -> int:
@@ -248,33 +260,6 @@ def _is_shortage(error: Exception) -> bool:
         return error.errno in _SHORTAGES
     no_thread = isinstance(error, RuntimeError) and str(error) == _NO_THREAD
     return no_thread or isinstance(error, MemoryError)
-
-
-def _shortage(error: Exception) -> int:
-    talk.error(f"out of resources: {error}; use fewer workers or raise the limit")
-    talk.traceback()
-    return 5
-
-
-def _blamed(error: NnkGraphError) -> NnkGraphError:
-    """Return the error that is behind one, where files were mapped."""
-    mapped = sys.modules.get("nnkgraph.cli.files")
-    found: NnkGraphError = mapped.blamed(error) if mapped else error
-    return found
-
-
-def _bug(error: Exception) -> int:
-    what = " ".join([f"{type(error).__name__}: {error}", *_notes(error)])
-    talk.error(
-        f"bug: {what}; please report it with the output of the same command and -vv"
-    )
-    talk.traceback()
-    return 1
-
-
-def _notes(error: Exception) -> list[str]:
-    """Return what was noted on an error on its way: the rows it was about."""
-    return list(getattr(error, "__notes__", []))
 
 
 def _format_message(error: click.UsageError) -> str:

@@ -1,4 +1,4 @@
-"""Options for reading tables, handed to commands as one value."""
+"""Options that several commands share, and the file that may set them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import types
-from nnkgraph.cli.types import CONFIG, WORKERS, Memory, Plugin, ShardOf, Sigma, Workers
+from nnkgraph.cli import talk, types
+from nnkgraph.cli.types import CONFIG, WORKERS
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
@@ -22,130 +22,8 @@ if TYPE_CHECKING:
 
     Decorator = Callable[[Any], Any]
 
-
 _LONGEST = 1 << 20
 """Bytes; what is longer is no file of options."""
-
-
-def settings_of(path: str, ctx: click.Context) -> dict[str, Any]:
-    """Return what a file sets for a command, by the names of its parameters.
-
-    All names in the file are checked, also those that are for other commands.
-
-    Raises
-    ------
-    ParameterError
-        Where the file cannot be read, is no TOML, has a key that is no option, or a
-        value of a kind that the option does not take.
-    """
-    content = _read(path)
-    known = {name: _options(one) for name, one in _commands(ctx).items()}
-    every = {name for options in known.values() for name in options}
-    tables = {key: one for key, one in content.items() if isinstance(one, dict)}
-    shared = {key: one for key, one in content.items() if key not in tables}
-    _check_names(path, "key", shared, every)
-    _check_names(path, "table", tables, known)
-    for name, table in tables.items():
-        _check_names(path, f"[{name}] key", table, known[name])
-    command = ctx.info_name or ""
-    own = known[command]
-    shared = {key: one for key, one in shared.items() if _spelled(key) in own}
-    settings = _settings(f"{path}: key", shared, own)
-    table = tables.get(command, {})
-    settings |= _settings(f"{path}: [{command}] key", table, own)
-    if WORKERS in os.environ:  # the environment stands above the file
-        settings.pop("workers", None)
-    return settings
-
-
-def _read(path: str) -> dict[str, Any]:
-    try:
-        with Path(path).open("rb") as file:
-            text = file.read(_LONGEST + 1)
-    except OSError as error:
-        what = (error.strerror or str(error)).lower()
-        raise ParameterError(f"{path}: cannot be read as --config: {what}") from error
-    if len(text) > _LONGEST:
-        raise ParameterError(f"{path}: is too long for a file of options")
-    try:
-        return tomllib.loads(text.decode())
-    except (ValueError, RecursionError) as error:
-        what = " ".join(str(error).split())
-        raise ParameterError(f"{path}: is not TOML: {what}") from error
-
-
-def _commands(ctx: click.Context) -> dict[str, click.Command]:
-    """Return all commands by name."""
-    found = {ctx.info_name or "": ctx.command}
-    if ctx.parent and isinstance(ctx.parent.command, click.Group):
-        group, parent = ctx.parent.command, ctx.parent
-        for name in group.list_commands(parent):
-            command = group.get_command(parent, name)
-            found |= {name: command} if command else {}
-    return found
-
-
-def _options(command: click.Command) -> dict[str, click.Option]:
-    """Return the options that a file can set, by all of their names."""
-    return {
-        _spelled(name.lstrip("-")): one
-        for one in command.params
-        if isinstance(one, click.Option) and one.name != "config"
-        for name in one.opts
-    }
-
-
-def _spelled(key: str) -> str:
-    return key.replace("_", "-")
-
-
-def _check_names(
-    path: str, what: str, given: Iterable[str], known: Iterable[str]
-) -> None:
-    for key in given:
-        if _spelled(key) not in known:
-            close = get_close_matches(_spelled(key), list(known), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            kind = "command" if what == "table" else "option"
-            raise ParameterError(
-                f"{path}: {what} {key!r} is the name of no {kind}{hint}"
-            )
-
-
-def _settings(
-    where: str, given: dict[str, Any], options: dict[str, click.Option]
-) -> dict[str, Any]:
-    """Return the values of some keys as words, by the names of their parameters."""
-    found: dict[str, Any] = {}
-    for key, value in given.items():
-        option = options[_spelled(key)]
-        name = option.name or ""
-        if name in found:
-            raise ParameterError(f"{where} {key!r} sets an option for the second time")
-        wanted, words = _words(option, value)
-        if words is None:
-            shown = f"{str(value)[:40]!r} ({type(value).__name__})"
-            raise ParameterError(f"{where} {key!r} has to be {wanted}, not {shown}")
-        found[name] = words
-    return found
-
-
-def _words(option: click.Option, value: Any) -> tuple[str, Any]:
-    """Return what an option takes, and a value as if typed; None where it is not so."""
-    if option.is_flag:
-        return "true or false", value if isinstance(value, bool) else None
-    if option.count:
-        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-        return "a number from 0 on", value if whole else None
-    if not option.multiple:
-        return "text or a number", _word(value)
-    words = [_word(one) for one in (value if isinstance(value, list) else [value])]
-    return "text, a number or a list of them", None if None in words else words
-
-
-def _word(value: Any) -> str | None:
-    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    return str(value) if plain else None
 
 
 class PluginOption(click.Option):
@@ -154,22 +32,10 @@ class PluginOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Look for them now: a run that asks for no help does not."""
         shown, kind = copy.copy(self), self.type
-        if self.help and isinstance(kind, Plugin):
+        if self.help and isinstance(kind, types.Plugin):
             every = choices(kind.folder, registry.all_names)
             shown.help = self.help.replace(choices(kind.folder), every)
         return click.Option.get_help_record(shown, ctx)
-
-
-def plugin_option(flag: str, folder: str, default: str, help_: str) -> Decorator:
-    """Make an option for one folder of plug-ins."""
-    return click.option(
-        flag,
-        cls=PluginOption,
-        type=Plugin(folder),
-        default=default,
-        show_default=True,
-        help=f"{help_} {choices(folder)}",
-    )
 
 
 def choices(
@@ -179,108 +45,163 @@ def choices(
     return f"One of {', '.join(names(folder))}: see nnkgraph list {folder}."
 
 
+def _plugin(folder: str, flag: str, default: str, help_: str) -> Decorator:
+    """Make an option for one folder of plug-ins."""
+    help_ = f"{help_} {choices(folder)}"
+    return click.option(
+        flag,
+        cls=PluginOption,
+        type=types.Plugin(folder),
+        default=default,
+        show_default=True,
+        help=help_,
+    )
+
+
+def methods(*default: str, help: str) -> Decorator:  # noqa: A002 - Click's word
+    """Make an option for several methods."""
+    return click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        cls=PluginOption,
+        type=types.Plugin("methods"),
+        default=default,
+        show_default=True,
+        help=f"{help} {choices('methods')}",
+    )
+
+
+def output(help: str, **more: Any) -> Decorator:  # noqa: A002 - Click's word
+    """Make the option for the file that is written."""
+    more = {"metavar": "FILE", "type": click.Path(), **more}
+    return click.option("-o", "--output", help=help, **more)
+
+
+def file(flag: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - Click's word
+    """Make an option for one more file that is read."""
+    more = {"metavar": "FILE[::ITEM]", "type": click.Path(), **more}
+    return click.option(flag, help=help, **more)
+
+
+def seed(help: str) -> Decorator:  # noqa: A002 - Click's word
+    """Make the option for the number that draws start from."""
+    return click.option(
+        "--seed",
+        type=types.whole(0, 2**32 - 1),
+        default=0,
+        show_default=True,
+        help=help,
+    )
+
+
+def words(flag: str, known: str, default: str, help: str) -> Decorator:  # noqa: A002
+    """Make an option that takes one of some words."""
+    kind = click.Choice(known.split())
+    return click.option(flag, type=kind, default=default, show_default=True, help=help)
+
+
 features_arg = click.argument("features", type=click.Path())
 graph_arg = click.argument("graph", type=click.Path())
-output_opt = click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Where the result goes; '-' is stdout.",
-)
-k_opt = click.option(
-    "-k",
-    "--k",
-    type=types.Whole(1),
-    default=None,
-    show_default="30, or rows - 1 where there are fewer",
-    help="Candidates per node.",
-)
-method_opt = plugin_option("--method", "methods", "nnk", "How edges are weighed.")
-kernel_opt = plugin_option(
-    "--kernel",
-    "kernels",
-    "gaussian",
-    "Similarity of two nodes; module:function is one of your own.",
-)
-search_opt = plugin_option("--search", "search", "auto", "How candidates are found.")
-executor_opt = plugin_option(
-    "--executor", "executors", "processes", "Where workers run."
-)
-sigma_opt = click.option(
-    "--sigma",
-    type=Sigma(),
-    default=None,
-    show_default="auto",
-    help="Bandwidth of the kernel, in the features' unit, or its rule.",
-)
-scale_opt = click.option(
-    "--scale",
-    type=click.Choice(["none", "standard", "minmax", "unit"]),
-    default="none",
-    show_default=True,
-    help="Scaling of the features before anything else.",
-)
-duplicates_opt = click.option(
-    "--duplicates",
-    type=click.Choice(["merge", "keep", "error"]),
-    default="merge",
-    show_default=True,
-    help="Identical rows: hang copies on the first, treat each as a node, or refuse.",
-)
-workers_opt = click.option(
-    "-j",
-    "--workers",
-    type=Workers(),
-    default=lambda: os.environ.get(WORKERS, "auto"),
-    show_default=f"auto, or {WORKERS}",
-    help="Worker processes; the result does not depend on them.",
-)
-seed_opt = click.option(
-    "--seed",
-    type=types.Whole(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    help="For searches that draw at random.",
-)
+output_opt = output("Where the result goes; '-' is stdout.", required=True)
 no_clobber_opt = click.option(
     "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
 )
-resume_opt = click.option(
-    "--resume",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Keep finished blocks in DIR; the same line goes on where a run was ended.",
-)
-shard_opt = click.option(
-    "--shard",
-    type=ShardOf(),
-    help="Do part I of N only, for 'nnkgraph merge'; auto in a task of a job array.",
-)
-block_timeout_opt = click.option(
-    "--block-timeout",
-    "block_timeout",
-    type=types.Number(0),
-    default=3600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Give up when no worker process finishes a block for so long; 0 never does.",
-)
-report_opt = click.option(
-    "--report",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write a JSON report; '-' is stdout.",
-)
-memory_opt = click.option(
-    "--memory",
-    type=Memory(),
-    default=None,
-    show_default="what is there",
-    help="Memory to stay within, as 800MB or 2GiB; the result does not depend on it.",
-)
 json_opt = click.option("--json", is_flag=True, help="Print JSON.")
+graph_format_opt = click.option(
+    "--format", metavar="NAME", help="Format of GRAPH, for '-'."
+)
+
+_SHARED: dict[str, Decorator] = {
+    "k": click.option(
+        "-k",
+        "--k",
+        type=types.whole(1),
+        default=None,
+        show_default="30, or rows - 1 where there are fewer",
+        help="Candidates per node.",
+    ),
+    "method": _plugin("methods", "--method", "nnk", "How edges are weighed."),
+    "kernel": _plugin(
+        "kernels",
+        "--kernel",
+        "gaussian",
+        "Similarity of two nodes; module:function is one of your own.",
+    ),
+    "search": _plugin("search", "--search", "auto", "How candidates are found."),
+    "executor": _plugin("executors", "--executor", "processes", "Where workers run."),
+    "sigma": click.option(
+        "--sigma",
+        type=types.SIGMA,
+        default=None,
+        show_default="auto",
+        help="Bandwidth of the kernel, in the features' unit, or its rule.",
+    ),
+    "scale": words(
+        "--scale",
+        "none standard minmax unit",
+        "none",
+        "Scaling of the features before anything else.",
+    ),
+    "duplicates": words(
+        "--duplicates",
+        "merge keep error",
+        "merge",
+        "Identical rows: hang copies on the first, treat each as a node, or refuse.",
+    ),
+    "workers": click.option(
+        "-j",
+        "--workers",
+        type=types.WORKER_COUNT,
+        default=lambda: os.environ.get(WORKERS, "auto"),
+        show_default=f"auto, or {WORKERS}",
+        help="Worker processes; the result does not depend on them.",
+    ),
+    "seed": seed("For searches that draw at random."),
+    "resume": click.option(
+        "--resume",
+        type=click.Path(file_okay=False),
+        metavar="DIR",
+        help="Keep finished blocks in DIR; "
+        "the same line goes on where a run was ended.",
+    ),
+    "shard": click.option(
+        "--shard",
+        type=types.SHARD,
+        help="Do part I of N only, for 'nnkgraph merge'; "
+        "auto in a task of a job array.",
+    ),
+    "block_timeout": click.option(
+        "--block-timeout",
+        "block_timeout",
+        type=types.number(0),
+        default=3600.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Give up when no worker process finishes a block for so long; "
+        "0 never does.",
+    ),
+    "report": file("--report", "Write a JSON report; '-' is stdout.", metavar="FILE"),
+    "memory": click.option(
+        "--memory",
+        type=types.MEMORY,
+        default=None,
+        show_default="what is there",
+        help="Memory to stay within, as 800MB or 2GiB; "
+        "the result does not depend on it.",
+    ),
+}
+
+
+def shared(names: str) -> Decorator:
+    """Add options that have the same meaning in all commands, by their names."""
+
+    def add(function: Any) -> Any:
+        for name in reversed(names.split()):
+            function = _SHARED[name](function)
+        return function
+
+    return add
 
 
 class _Config(click.Option):
@@ -312,34 +233,33 @@ config_opt = click.option(
 )
 
 
+def _verbosity(ctx: click.Context, _param: click.Parameter, value: int | bool) -> None:
+    ctx.meta.setdefault("verbosity", 0)
+    ctx.meta["verbosity"] += -1 if value is True else int(value)
+    talk.reset(ctx.meta["verbosity"])
+
+
+_quiet_opt = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_verbosity,
+    help="Say nothing but warnings and errors.",
+)
+_verbose_opt = click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    expose_value=False,
+    callback=_verbosity,
+    help="Say more; -vv shows tracebacks.",
+)
+
+
 def talk_options(function: Any) -> Any:
     """Add --config, and -q and -v, which set how much is said."""
-    from nnkgraph.cli import talk
-
-    def verbosity(
-        ctx: click.Context, _param: click.Parameter, value: int | bool
-    ) -> None:
-        ctx.meta.setdefault("verbosity", 0)
-        ctx.meta["verbosity"] += -1 if value is True else int(value)
-        talk.reset(ctx.meta["verbosity"])
-
-    quiet = click.option(
-        "-q",
-        "--quiet",
-        is_flag=True,
-        expose_value=False,
-        callback=verbosity,
-        help="Say nothing but warnings and errors.",
-    )
-    verbose = click.option(
-        "-v",
-        "--verbose",
-        count=True,
-        expose_value=False,
-        callback=verbosity,
-        help="Say more; -vv shows tracebacks.",
-    )
-    return config_opt(quiet(verbose(function)))
+    return config_opt(_quiet_opt(_verbose_opt(function)))
 
 
 _format_opt = click.option(
@@ -397,3 +317,120 @@ def _gathered(function: Any, *options: Decorator) -> Any:
     for option in options:
         option(call)
     return call
+
+
+def settings_of(path: str, ctx: click.Context) -> dict[str, Any]:
+    """Return what a file sets for a command, by the names of its parameters.
+
+    All names in the file are checked, also those that are for other commands.
+
+    Raises
+    ------
+    ParameterError
+        Where the file cannot be read, is no TOML, has a key that is no option, or a
+        value of a kind that the option does not take.
+    """
+    content = _read(path)
+    known = {name: _options(one) for name, one in _commands(ctx).items()}
+    tables = {key: one for key, one in content.items() if isinstance(one, dict)}
+    shared = {key: one for key, one in content.items() if key not in tables}
+    every = {name for options in known.values() for name in options}
+    _check_names(f"{path}: key", shared, every)
+    _check_names(f"{path}: table", tables, known, "command")
+    for name, table in tables.items():
+        _check_names(f"{path}: [{name}] key", table, known[name])
+    command = ctx.info_name or ""
+    own = known[command]
+    shared = {key: one for key, one in shared.items() if _spelled(key) in own}
+    settings = _settings(f"{path}: key", shared, own)
+    settings |= _settings(f"{path}: [{command}] key", tables.get(command, {}), own)
+    if WORKERS in os.environ:  # the environment stands above the file
+        settings.pop("workers", None)
+    return settings
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(_LONGEST + 1)
+    except OSError as error:
+        what = (error.strerror or str(error)).lower()
+        raise ParameterError(f"{path}: cannot be read as --config: {what}") from error
+    if len(text) > _LONGEST:
+        raise ParameterError(f"{path}: is too long for a file of options")
+    try:
+        return tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        what = " ".join(str(error).split())
+        raise ParameterError(f"{path}: is not TOML: {what}") from error
+
+
+def _commands(ctx: click.Context) -> dict[str, click.Command]:
+    """Return all commands by name."""
+    found = {ctx.info_name or "": ctx.command}
+    if ctx.parent and isinstance(ctx.parent.command, click.Group):
+        group, parent = ctx.parent.command, ctx.parent
+        for name in group.list_commands(parent):
+            command = group.get_command(parent, name)
+            found |= {name: command} if command else {}
+    return found
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Return the options that a file can set, by all of their names."""
+    return {
+        _spelled(name.lstrip("-")): one
+        for one in command.params
+        if isinstance(one, click.Option) and one.name != "config"
+        for name in one.opts
+    }
+
+
+def _spelled(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _check_names(
+    what: str, given: Iterable[str], known: Iterable[str], kind: str = "option"
+) -> None:
+    for key in given:
+        if _spelled(key) not in known:
+            close = get_close_matches(_spelled(key), list(known), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ParameterError(f"{what} {key!r} is the name of no {kind}{hint}")
+
+
+def _settings(
+    where: str, given: dict[str, Any], options: dict[str, click.Option]
+) -> dict[str, Any]:
+    """Return the values of some keys as words, by the names of their parameters."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        option = options[_spelled(key)]
+        name = option.name or ""
+        if name in found:
+            raise ParameterError(f"{where} {key!r} sets an option for the second time")
+        wanted, typed = _words(option, value)
+        if typed is None:
+            shown = f"{str(value)[:40]!r} ({type(value).__name__})"
+            raise ParameterError(f"{where} {key!r} has to be {wanted}, not {shown}")
+        found[name] = typed
+    return found
+
+
+def _words(option: click.Option, value: Any) -> tuple[str, Any]:
+    """Return what an option takes, and a value as if typed; None where it is not so."""
+    if option.is_flag:
+        return "true or false", value if isinstance(value, bool) else None
+    if option.count:
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return "a number from 0 on", value if whole else None
+    if not option.multiple:
+        return "text or a number", _word(value)
+    several = [_word(one) for one in (value if isinstance(value, list) else [value])]
+    return "text, a number or a list of them", None if None in several else several
+
+
+def _word(value: Any) -> str | None:
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value) if plain else None

@@ -1,15 +1,20 @@
-"""Text that fits a terminal of 80 columns, the same there and in a pipe."""
+"""What is said: data on stdout, all else on stderr, within 80 columns."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import traceback as tracebacks
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nnkgraph.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass
@@ -44,26 +49,54 @@ def printable(text: str) -> str:
     )
 
 
+_PARAMETER = re.compile(
+    r"""`([a-z]\w*)(?:=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\w.,:()/ -]+))?`"""
+)
+"""How messages of the library name a parameter: `workers`, `sigma='local'`."""
+
+_FLAGS = {"k": "-k", "format": "--format (of convert: --from, --to)"}
+"""What cannot be guessed from the parameter's name."""
+
+
+def as_options(text: str) -> str:
+    """Return a message of the library with options in the place of parameters."""
+    return _PARAMETER.sub(_option, text)
+
+
+def _option(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value in {None, "True"}:
+        return flag
+    if value == "False":
+        return flag.replace("--", "--no-")
+    if value[0] in "'\"":
+        # It was made printable before, so that only quotes and backslashes are escaped.
+        text = re.sub(r"\\(.)", r"\1", value[1:-1])
+        return f"{flag} {shlex.quote(text)}"
+    return f"{flag} {value.strip('()').replace(', ', ',')}"
+
+
 def error(message: str) -> None:
     """Say in one line what went wrong."""
-    _write(f"nnkgraph: error: {printable(message)}")
+    _write(f"nnkgraph: error: {printable(as_options(message))}")
 
 
 def warning(message: str) -> None:
     """Say what the user should look at; not even --quiet hides it."""
-    _write(f"nnkgraph: warning: {printable(message)}")
+    _write(f"nnkgraph: warning: {printable(as_options(message))}")
 
 
 def summary(message: str) -> None:
     """Say what was done, unless --quiet was given."""
     if level.verbosity >= 0:
-        _write(printable(message))
+        _write(printable(as_options(message)))
 
 
 def detail(message: str) -> None:
     """Say more, where -v was given."""
     if level.verbosity >= 1:
-        _write(printable(message))
+        _write(printable(as_options(message)))
 
 
 def data(text: str) -> None:
@@ -76,6 +109,13 @@ def data(text: str) -> None:
         raise OutputError(
             f"standard output: cannot be written: {failure.strerror}".lower()
         ) from failure
+
+
+def as_json(value: Any) -> None:
+    """Print a value as JSON."""
+    import json
+
+    data(json.dumps(value, indent=2, allow_nan=False))
 
 
 def traceback() -> None:
@@ -121,3 +161,28 @@ def shell_line(start: str, line: str) -> str:
     words = " ".join(glued(shlex.quote(word)) for word in shlex.split(line))
     lines = hanging(start, words, indent=len(start) + 2, room=2)
     return lines.replace("\n", " \\\n")
+
+
+def aligned(cells: Sequence[Sequence[str]], *, left: int) -> str:
+    """Return rows of cells as columns: so many to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )
+
+
+def table(
+    lines: Sequence[dict[str, Any]], columns: dict[str, tuple[str, str]], *, left: int
+) -> str:
+    """Return lines of values as a table; columns have a head and a format each."""
+    cells = [[head for head, _ in columns.values()]]
+    for line in lines:
+        values = ((line.get(name), shape) for name, (_, shape) in columns.items())
+        cells.append(
+            ["-" if one is None else shape.format(one) for one, shape in values]
+        )
+    return aligned(cells, left=left)

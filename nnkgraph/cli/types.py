@@ -1,4 +1,4 @@
-"""Lists of values as options, and rows of cells as tables."""
+"""What options take, and how help shows it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from click.shell_completion import CompletionItem
 
     from nnkgraph.build.shards import Shard
 
+WORKERS = "NNKGRAPH_WORKERS"
+"""The environment variable that sets -j for all commands."""
 
-class Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """What an option takes, and how help shows it."""
+CONFIG = "NNKGRAPH_CONFIG"
+"""The one that sets --config for all commands."""
 
-    shown = ""
+_RULES = ("auto", "kth-max", "local", "matlab")
+"""Of the bandwidth."""
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """Show what is accepted."""
-        return self.shown
+_UNITS = ("", "k", "m", "g", "t", "p")
 
 
 class Word(click.Choice):  # type: ignore[type-arg,unused-ignore]
@@ -39,92 +40,59 @@ class Word(click.Choice):  # type: ignore[type-arg,unused-ignore]
         """Return the word as it is documented."""
         known = [str(one) for one in self.choices]
         found = next((one for one in (value, f"{value}s") if one in known), None)
-        if found is None:
-            near = get_close_matches(value, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            self.fail(f"{value!r} is not one of {', '.join(known)}{hint}", param, ctx)
-        return found
+        return found or self.fail(_not_one_of(value, known), param, ctx)
 
 
-class Whole(Value):
-    """A whole number from the least on, up to the most where there is one."""
+class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """What a function reads from a word; its ValueError says what is wrong.
 
-    name = "whole number"
-    shown = "N"
+    Parameters
+    ----------
+    shown
+        What help shows.
+    read
+        Takes the word.
+    words
+        What the shell offers.
+    """
 
-    def __init__(self, least: int, most: int | None = None) -> None:
-        self.least, self.most = least, most
-
-    def convert(
-        self,
-        value: str | int,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> int:
-        """Return the number."""
-        try:
-            found = int(value)
-        except ValueError:
-            found = self.least - 1
-        if found < self.least or (self.most is not None and found > self.most):
-            limits = f"of at least {self.least}"
-            if self.most is not None:
-                limits = f"from {self.least} to {self.most}"
-            self.fail(f"{str(value)!r} is not a whole number {limits}", param, ctx)
-        return found
-
-
-class Number(Value):
-    """A number between two limits, or above one; ``inside`` leaves them out."""
-
-    name = "number"
-    shown = "NUMBER"
+    name = "value"
 
     def __init__(
-        self, low: float, high: float = float("inf"), *, inside: bool = False
+        self, shown: str, read: Callable[[str], Any], words: tuple[str, ...] = ()
     ) -> None:
-        self.low, self.high, self.inside = low, high, inside
+        self.shown, self.read, self.words = shown, read, words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """Show what is accepted."""
+        return self.shown
 
     def convert(
-        self,
-        value: str | float,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return the number."""
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return what the function makes of a word; defaults are no words."""
+        if not isinstance(value, str):
+            return value
         try:
-            found = float(value)
-        except ValueError:
-            found = float("nan")
-        low, high = self.low, self.high
-        if not (low < found < high if self.inside else low <= found <= high):
-            self.fail(f"{str(value)!r} is not a number {self._limits()}", param, ctx)
-        return found
+            return self.read(value)
+        except (ValueError, ParameterError) as error:
+            self.fail(str(error), param, ctx)
 
-    def _limits(self) -> str:
-        low, high = f"{self.low:g}", f"{self.high:g}"
-        if high == "inf":
-            return f"above {low}" if self.inside else f"of at least {low}"
-        if self.inside:
-            return f"above {low} and below {high}"
-        return f"from {low} to {high}"
+    def shell_complete(
+        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer words."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(one) for one in self.words if one.startswith(incomplete)]
 
 
-WORKERS = "NNKGRAPH_WORKERS"
-"""The environment variable that sets -j for all commands."""
-
-CONFIG = "NNKGRAPH_CONFIG"
-"""The one that sets --config for all commands."""
-
-
-class Plugin(Value):
+class Plugin(Parsed):
     """``name`` or ``name:key=value,...`` of a plug-in folder."""
-
-    name = "spec"
-    shown = "NAME[:KEY=VALUE,...]"
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        super().__init__("NAME[:KEY=VALUE,...]", str)
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
@@ -135,9 +103,7 @@ class Plugin(Value):
         if name not in registry.names(self.folder) and name not in (
             known := registry.all_names(self.folder)
         ):
-            near = get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            self.fail(f"{name!r} is not one of {', '.join(known)}{hint}", param, ctx)
+            self.fail(_not_one_of(name, known), param, ctx)
         if ctx is not None and not ctx.resilient_parsing:
             self._check_parameters(name, rest, param, ctx)
         return value
@@ -160,187 +126,134 @@ class Plugin(Value):
                 )
 
     def shell_complete(
-        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Offer the names."""
-        return _offered(registry.all_names(self.folder), incomplete)
+        self.words = registry.all_names(self.folder)
+        return super().shell_complete(ctx, param, incomplete)
 
 
-class Workers(Value):
-    """A number of workers, or ``auto``."""
-
-    name = "workers"
-    shown = "N|auto"
-
-    def convert(
-        self,
-        value: str | int,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str | int:
-        """Return "auto" or a number of at least 1."""
-        if value == "auto":
-            return "auto"
-        general = f" (from {WORKERS})" if value == os.environ.get(WORKERS) else ""
-        try:
-            count = int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor 'auto'{general}", param, ctx)
-        if count < 1:
-            self.fail(f"{count} is not at least 1{general}", param, ctx)
-        return count
+def _not_one_of(word: str, known: list[str] | tuple[str, ...]) -> str:
+    near = get_close_matches(word, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{word!r} is not one of {', '.join(known)}{hint}"
 
 
-class ShardOf(Value):
-    """One part of a job that the tasks of an array share."""
-
-    name = "shard"
-    shown = "I/N|auto|auto/N"
-
-    def convert(
-        self,
-        value: str | Shard,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Shard:
-        """Read it, from the environment where it says ``auto``."""
-        from nnkgraph.build.shards import Shard
-
-        if isinstance(value, Shard):
-            return value
-        try:
-            return Shard.of(value)
-        except ParameterError as error:
-            self.fail(str(error), param, ctx)
+def _try(kind: type[Any], word: str) -> Any:
+    """Return a number, or NaN, which is within no limits."""
+    try:
+        return kind(word)
+    except ValueError:
+        return float("nan")
 
 
-class Memory(Value):
-    """A number of bytes: 800MB, 2GiB; units of 1000 without the i, of 1024 with it."""
+def whole(least: int, most: float = float("inf")) -> Parsed:
+    """Return the type of whole numbers within limits."""
+    limits = f"from {least} to {most}" if most < 2**63 else f"of at least {least}"
 
-    name = "memory"
-    shown = "SIZE"
-    units = ("", "k", "m", "g", "t", "p")
-
-    def convert(
-        self,
-        value: str | int,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> int:
-        """Return the number of bytes."""
-        if isinstance(value, int):
-            return value
-        word = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([kmgtp]?)(i?)b?", value.lower())
-        if not word or (word[3] and not word[2]):
-            self.fail(f"{value!r} is no size such as 800MB, 1.5GB or 2GiB", param, ctx)
-        step = 1024 if word[3] else 1000
-        size = float(word[1]) * step ** self.units.index(word[2])
-        if not 1 <= size < 2**63:
-            self.fail(f"{value!r} is no memory that there could be", param, ctx)
-        return int(size)
-
-
-class Sigma(Value):
-    """A bandwidth or the rule that finds one."""
-
-    name = "sigma"
-    shown = "auto|kth-max|local|matlab|NUMBER"
-    rules = ("auto", "kth-max", "local", "matlab")
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Check the value; the kernel gets it as it was typed."""
-        if value not in self.rules:
-            try:
-                number = float(value)
-            except ValueError:
-                self.fail(f"{value!r} is neither a number nor a rule", param, ctx)
-            if not 0 < number < float("inf"):
-                self.fail(f"{value} is not a positive finite number", param, ctx)
-        return value
-
-    def shell_complete(
-        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Offer the rules."""
-        return _offered(self.rules, incomplete)
-
-
-def _offered(words: tuple[str, ...], incomplete: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
-
-
-class Numbers(Value):
-    """Numbers as 10,20,30 or FIRST:LAST:STEP."""
-
-    name = "numbers"
-    shown = "N,N,...|FIRST:LAST:STEP"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int]:
-        """Return the numbers, all at least 1."""
-        if isinstance(value, list):
-            return value
-        try:
-            if ":" in value:
-                first, last, *step = (int(part) for part in value.split(":"))
-                found = list(range(first, last + 1, *step))
-            else:
-                found = [int(part) for part in value.split(",")]
-        except (ValueError, TypeError):
-            self.fail(f"{value!r} is neither N,N,... nor FIRST:LAST:STEP", param, ctx)
-        if not found or min(found) < 1:
-            self.fail(f"{value!r} has to name numbers of at least 1", param, ctx)
+    def read(word: str) -> int:
+        found: int = _try(int, word)
+        if not least <= found <= most:
+            raise ValueError(f"{word!r} is not a whole number {limits}")
         return found
 
-
-class Sigmas(Value):
-    """Bandwidths and rules for them, with commas between."""
-
-    name = "sigmas"
-    shown = "auto|kth-max|local|matlab|NUMBER[,...]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[str]:
-        """Check every value; the kernel gets it as it was typed."""
-        if isinstance(value, list):
-            return value
-        return [Sigma().convert(one.strip(), param, ctx) for one in value.split(",")]
+    return Parsed("N", read)
 
 
-class Positive(Value):
-    """Numbers above 0 with commas between."""
+def number(low: float, high: float = float("inf"), *, inside: bool = False) -> Parsed:
+    """Return the type of numbers within limits; ``inside`` leaves the limits out."""
+    if high < float("inf"):
+        limits = (
+            f"above {low:g} and below {high:g}"
+            if inside
+            else f"from {low:g} to {high:g}"
+        )
+    else:
+        limits = f"above {low:g}" if inside else f"of at least {low:g}"
 
-    name = "positive"
-    shown = "NUMBER[,...]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[float]:
-        """Return the numbers."""
-        if isinstance(value, list):
-            return value
-        try:
-            found = [float(one) for one in value.split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is no list of numbers", param, ctx)
-        if not all(0 < one < float("inf") for one in found):
-            self.fail(f"{value!r} has to name finite numbers above 0", param, ctx)
+    def read(word: str) -> float:
+        found: float = _try(float, word)
+        if not (low < found < high if inside else low <= found <= high):
+            raise ValueError(f"{word!r} is not a number {limits}")
         return found
 
+    return Parsed("NUMBER", read)
 
-def aligned(cells: Sequence[Sequence[str]], *, left: int) -> str:
-    """Return rows of cells as columns: so many to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )
+
+def _workers(word: str) -> str | int:
+    if word == "auto":
+        return word
+    general = f" (from {WORKERS})" if word == os.environ.get(WORKERS) else ""
+    count = _try(int, word)
+    if not count >= 1:
+        raise ValueError(f"{word!r} is neither a number from 1 on nor 'auto'{general}")
+    return int(count)
+
+
+def _shard(word: str) -> Shard:
+    from nnkgraph.build.shards import Shard
+
+    return Shard.of(word)
+
+
+def _memory(word: str) -> int:
+    """Return a number of bytes; units are of 1000 without the i, of 1024 with it."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([kmgtp]?)(i?)b?", word.lower())
+    if not found or (found[3] and not found[2]):
+        raise ValueError(f"{word!r} is no size such as 800MB, 1.5GB or 2GiB")
+    size = float(found[1]) * (1024 if found[3] else 1000) ** _UNITS.index(found[2])
+    if not 1 <= size < 2**63:
+        raise ValueError(f"{word!r} is no memory that there could be")
+    return int(size)
+
+
+def _sigma(word: str) -> str:
+    """Check a bandwidth or its rule; the kernel gets it as it was typed."""
+    if word not in _RULES and not 0 < _try(float, word) < float("inf"):
+        raise ValueError(f"{word!r} is neither a positive number nor a rule")
+    return word
+
+
+def _numbers(word: str) -> list[int]:
+    try:
+        if ":" in word:
+            first, last, *step = (int(part) for part in word.split(":"))
+            found = list(range(first, last + 1, *step))
+        else:
+            found = [int(part) for part in word.split(",")]
+    except (ValueError, TypeError):
+        raise ValueError(f"{word!r} is neither N,N,... nor FIRST:LAST:STEP") from None
+    if not found or min(found) < 1:
+        raise ValueError(f"{word!r} has to name numbers of at least 1")
+    return found
+
+
+def _positive(word: str) -> list[float]:
+    found = [_try(float, one) for one in word.split(",")]
+    if not all(0 < one < float("inf") for one in found):
+        raise ValueError(f"{word!r} has to name finite numbers above 0")
+    return found
+
+
+def listed(shown: str, kind: type[int | float], counts: set[int]) -> Parsed:
+    """Return the type of so many numbers with commas between them."""
+
+    def read(word: str) -> tuple[float, ...]:
+        found = tuple(_try(kind, part) for part in word.split(","))
+        if len(found) not in counts or not all(-1e9 < one < 1e9 for one in found):
+            raise ValueError(f"{word!r} is not {shown}")
+        return found
+
+    return Parsed(shown, read)
+
+
+WORKER_COUNT = Parsed("N|auto", _workers, ("auto",))
+SHARD = Parsed("I/N|auto|auto/N", _shard)
+MEMORY = Parsed("SIZE", _memory)
+SIGMA = Parsed(f"{'|'.join(_RULES)}|NUMBER", _sigma, _RULES)
+SIGMAS = Parsed(
+    f"{SIGMA.shown}[,...]",
+    lambda word: [_sigma(one.strip()) for one in word.split(",")],
+)
+NUMBERS = Parsed("N,N,...|FIRST:LAST:STEP", _numbers)
+POSITIVE = Parsed("NUMBER[,...]", _positive)

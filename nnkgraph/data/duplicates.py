@@ -62,7 +62,8 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
     if policy == "error":
         raise InputError(
             f"{name}: row {copies[0]} repeats row {first[copies[0]]} (counted from 0); "
-            f"{len(copies)} rows repeat an earlier one: use --duplicates merge or keep"
+            f"{len(copies)} rows repeat an earlier one: use "
+            "`duplicates='merge'` or `duplicates='keep'`"
         )
     if policy == "keep":
         return Rows(x, first)

@@ -112,7 +112,7 @@ class Labels:
         if self.ids is None or ids is None:
             if len(self.codes) != n:
                 one_more = len(self.codes) == n + 1
-                hint = "; say --header where the first line of a table holds names"
+                hint = "; say `header=True` where the first line of a table holds names"
                 raise InputError(
                     f"{self.name}: {len(self.codes)} labels, but {of} has {n} {what}"
                     + hint * one_more
@@ -185,7 +185,7 @@ def _refuse_decimals(named: set[str], texts: list[str], name: str) -> None:
 def _no_classes(example: str, name: str) -> InputError:
     return InputError(
         f"{name}: labels are whole numbers or text, not measurements such as "
-        f"{example}; plot draws those with --values"
+        f"{example}; plot draws those as `values`"
     )
 
 

@@ -177,7 +177,7 @@ def read_features(
         header,
         id_column,
         delimiter,
-        tuple(drop),
+        (drop,) if isinstance(drop, str) else tuple(drop),
         dropped_before=dropped_before,
         absent=absent,
         for_nodes=for_nodes,
@@ -478,7 +478,7 @@ def _check_target(path: str, *, no_clobber: bool, longest_ending: str) -> None:
     if target.is_dir():
         raise OutputError(f"{name}: is a directory; a file name is needed")
     if no_clobber and os.path.lexists(path):
-        raise OutputError(f"{name}: exists already, and --no-clobber keeps it")
+        raise OutputError(f"{name}: exists already, and `no_clobber` keeps it")
     if not target.parent.is_dir():
         raise OutputError(f"{name}: there is no directory {show(str(target.parent))}")
     if not os.access(target.parent, os.W_OK | os.X_OK, effective_ids=True):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Sparse = Literal["", "rows", "similarities"]
 """What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
 
-MADE = "'nnkgraph build' makes a graph of features"
+MADE = "build makes a graph of features"
 
 EXTRAS = ("ids", "errors", "candidates", "bridges")
 """The fields of `Extras`."""

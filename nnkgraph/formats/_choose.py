@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import NnkGraphError, ParameterError
 from nnkgraph.formats._base import MADE, Format
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.files import BY, is_stdout, open_source, show
+from nnkgraph.runtime.files import is_stdout, open_source, show
 
 if TYPE_CHECKING:
     from nnkgraph.runtime.files import Source
@@ -58,9 +58,20 @@ def all_suffixes(role: str) -> tuple[dict[str, str], list[str]]:
     return found, broken
 
 
+def _namesake(path: str, role: str) -> Any:
+    """Return the format called like the ending of x.npy: no other need be loaded."""
+    stem, dot, ending = os.path.basename(path).lower().partition(".")  # noqa: PTH119
+    if stem and dot and ending in registry.names("formats"):
+        found = registry.load("formats", ending)
+        return found if f".{ending}" in found.suffixes and found.can(role) else None
+    return None
+
+
 def is_known(path: str | os.PathLike[str], role: str) -> bool:
     """Return whether a name says which format a file has, for a role."""
     name = split_item(os.fspath(path))[0].lower()
+    if _namesake(name, role) is not None:
+        return True
     ours = name.endswith(tuple(suffixes(role)))
     return ours or name.endswith(tuple(all_suffixes(role)[0]))
 
@@ -71,6 +82,8 @@ def choose(role: str, path: str, wanted: str | Format | None) -> tuple[Format, s
     if isinstance(wanted, Format):
         own = wanted.suffixes
         return wanted, max((s for s in own if lower.endswith(s)), key=len, default="")
+    if wanted is None and (found := _namesake(path, role)):
+        return found(), lower[lower.index(".") :]
     known, broken = suffixes(role), list[str]()
     suffix = _suffix(known, lower, wanted)
     if not suffix:  # only now are other packages looked at
@@ -84,11 +97,11 @@ def choose(role: str, path: str, wanted: str | Format | None) -> tuple[Format, s
     if wanted is not None:
         raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
     if is_stdout(path):
-        raise ParameterError(f"{show(path)}: name its format ({BY})")
+        raise ParameterError(f"{show(path)}: name its `format`")
     _refuse_others(role, path, lower)
     raise ParameterError(
         f"{show(path)}: the file name ends in none of {choices}; rename it or name "
-        f"its format ({BY})"
+        "its `format`"
     )
 
 

@@ -52,7 +52,7 @@ def is_key_name(name: str) -> bool:
 
 
 def as_word(names: Sequence[str] | None, *columns: int) -> str:
-    """Return columns as they are written behind an option, names where they have any.
+    """Return columns as the value of a parameter, names where they have any.
 
     A name that would be split at its comma is written as the column's number.
     """
@@ -62,7 +62,7 @@ def as_word(names: Sequence[str] | None, *columns: int) -> str:
         one if one and "," not in one and known.count(one) == 1 else str(at)
         for at, one in zip(columns, words, strict=True)
     ]
-    return shlex.quote(show(",".join(plain)))
+    return repr(show(",".join(plain)))
 
 
 def item_of(name: str, item: str) -> str:
@@ -86,11 +86,11 @@ def leave_out(names: Sequence[str] | None, columns: list[int], *, named: bool) -
     first, *others = columns
     if named:
         word = as_word(names, *columns)
-        return f"leave {'such columns' if others else 'it'} out with --drop {word}"
-    by = f"name the rows by it with --id-column {as_word(names, first)}"
+        return f"leave {'such columns' if others else 'it'} out with `drop={word}`"
+    by = f"name the rows by it with `id_column={as_word(names, first)}`"
     if others:
-        return f"{by}, and leave others out with --drop {as_word(names, *others)}"
-    return f"{by}, or leave it out with --drop {as_word(names, first)}"
+        return f"{by}, and leave others out with `drop={as_word(names, *others)}`"
+    return f"{by}, or leave it out with `drop={as_word(names, first)}`"
 
 
 def key_hint(names: Sequence[str], features: list[int], *, named: bool) -> str:
@@ -115,7 +115,7 @@ def unknown(
     near = get_close_matches(wanted, list(names or ()), n=1)
     advice = "say its name or its number from 0"
     if count == 1 and ";" in listed:
-        advice = "try --delimiter ';'"
+        advice = "try `delimiter=';'`"
     elif near and near[0] != wanted:
         advice = f"did you mean {show(near[0])!r}?"
     return InputError(
@@ -193,8 +193,7 @@ def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Feat
         strange = next((one for one in texts if not NUMBER.fullmatch(one)), None)
         if strange is not None:
             raise InputError(
-                f"{name}: {show(strange)!r} is no number; classes are named with "
-                "--labels"
+                f"{name}: {show(strange)!r} is no number; classes are `labels`"
             )
         found = np.array([float(one) for one in texts])
     return Features.of(found[:, np.newaxis], ids=ids, name=name, gaps=True)
@@ -259,7 +258,7 @@ def find_roles(
     if ids in dropped:
         raise ParameterError(
             f"{name}: a column cannot name the rows and be dropped: leave out "
-            "--id-column or --drop"
+            "`id_column` or `drop`"
         )
     roles = Roles(ids, dropped)
     if roles.others and len(roles.others) >= count:
@@ -283,8 +282,8 @@ def check_own(ids: Sequence[str], options: TextOptions, name: str) -> None:
         twice = next(one for one, count in Counter(ids).items() if count > 1)
         raise InputError(
             f"{name}: {show(twice)!r} stands in the column {OWN!r} more than once, so "
-            f"it cannot name the rows: leave it out with --drop {OWN}, or name them by "
-            "another with --id-column"
+            f"it cannot name the rows: leave it out with `drop={OWN!r}`, or name them "
+            "by another with `id_column`"
         )
 
 
@@ -301,8 +300,8 @@ def say_unused(
     for at in range(len(names or ())):
         if at != used and _may_be_ids(list(values(at)), options):
             options.note(
-                f"{name}: rows are taken in order; --id-column {as_word(names, at)} "
-                "would match them by their ids"
+                f"{name}: rows are taken in order; `id_column="
+                f"{as_word(names, at)}` would match them by their ids"
             )
             return
 

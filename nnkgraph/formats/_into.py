@@ -60,7 +60,7 @@ class Keys:
             return cls(_USUAL, "connectivities", "distances", rep)
         if not key or "/" in key or not key.isprintable() or key in {".", ".."}:
             raise ParameterError(
-                f"--key-added: {show(key)!r} cannot name a part of an AnnData file"
+                f"`key_added={show(key)!r}` cannot name a part of an AnnData file"
             )
         return cls(key, f"{key}_connectivities", f"{key}_distances", rep)
 
@@ -94,7 +94,7 @@ def check_room_for(file: h5py.File, keys: Keys, source: Source) -> str:
         if not (isinstance(old, h5py.Group) and graph):
             raise OutputError(
                 f"{source.name}: {show(place)} holds something else than a graph; "
-                "choose another --key-added"
+                "choose another `key_added`"
             )
     return next((path for path in keys.paths if has(file, path)), "")
 
@@ -293,7 +293,7 @@ def find_place(path: str, key: str | None, features: str, *, no_clobber: bool) -
         found = check_room_for(file, keys, source)
         if no_clobber and found:
             raise OutputError(
-                f"{source.name}: has {found} already, and --no-clobber keeps it"
+                f"{source.name}: has {found} already, and `no_clobber` keeps it"
             )
     unique = names is not None and len(set(names)) == len(names)
     return Place(path, keys, cells, tuple(names or ()) if unique else None, identity)

@@ -271,13 +271,13 @@ def _field(
     if is_missing(field):
         what = f"is missing ('{show(field)}')" if field.strip() else "is an empty field"
         word = as_word(layout.names, column)
-        return what, f": remove or fill it, or leave the column out with --drop {word}"
+        return what, f": remove or fill it, or leave the column out: `drop={word}`"
     text = f"is not a number: '{show(field[:40])}'"
     other = _other_delimiter(line, layout.delimiter)
     if not other and _DECIMAL_COMMA.fullmatch(field):
         other = "; write decimal points, not decimal commas"
     if not other and number == 1 and layout.names is None:
-        other = "; if the first line holds names, say --header"
+        other = "; if the first line holds names, say `header=True`"
     return text, other
 
 
@@ -287,22 +287,24 @@ def _left_out(column: int, first: list[str], layout: Layout) -> str:
     texts = [at for at in features if not NUMBER.fullmatch(first[at])]
     if column not in texts:
         word = as_word(layout.names, column)
-        return f"; correct it, or leave the column out with --drop {word}"
+        return f"; correct it, or leave the column out with `drop={word}`"
     texts.sort(key=lambda at: at != column)
     advice = leave_out(layout.names, texts, named=layout.roles.ids is not None)
     if any(map(NUMBER.fullmatch, layout.names or ())):
-        advice += f"; if line {layout.skip} holds no names, say --no-header and numbers"
+        advice += (
+            f"; if line {layout.skip} holds no names, say `header=False` and numbers"
+        )
     return f"; {advice}"
 
 
 def _other_delimiter(line: str, delimiter: str | None) -> str:
     """Suggest a delimiter that the line has where it lacks the expected one."""
     lacks = delimiter is not None and delimiter not in line
-    for mark, shown in ((";", "';'"), ("\t", "tab"), (",", "','")):
+    for mark, shown in ((";", ";"), ("\t", "tab"), (",", ",")):
         if mark in line and mark != delimiter and (mark == ";" or lacks):
             decimal = "; write decimal points" * ("," in line and mark == ";")
-            return f"; try --delimiter {shown}{decimal}"
-    return "; try --delimiter ' '" if lacks and len(line.split()) > 1 else ""
+            return f"; try `delimiter={shown!r}`{decimal}"
+    return "; try `delimiter=' '`" if lacks and len(line.split()) > 1 else ""
 
 
 def text_column(

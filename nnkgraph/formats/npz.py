@@ -337,7 +337,7 @@ def refuse_similarities(x: SparseRows, name: str) -> None:
     if len(x) == x.columns > 1 and is_symmetric(x.matrix()):
         raise InputError(
             f"{name}: holds a sparse matrix that is symmetric, as graphs and "
-            "similarities are, not features (use --kernel precomputed for similarities)"
+            "similarities are, not features (`kernel='precomputed'` takes similarities)"
         )
 
 

@@ -59,7 +59,7 @@ class Polynomial(Plain):
         if largest > 1.0 and self.degree * math.log10(largest) > 150:
             raise InputError(
                 f"{name}: values are too large for a polynomial of degree "
-                f"{self.degree}: scale them (--scale) or lower gamma"
+                f"{self.degree}: scale them (`scale`) or lower gamma"
             )
         return rows
 

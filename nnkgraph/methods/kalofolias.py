@@ -258,7 +258,7 @@ class Kalofolias(Plain):
         faint = int(((top > 0) & (top < 1e-8)).sum())
         remark = (
             f"kalofolias: {faint} of {len(top)} nodes are so far from all others that "
-            "their weights are below 1e-8: use --min-weight 0 to keep their edges"
+            "their weights are below 1e-8: use `min_weight=0` to keep their edges"
         )
         return [remark] if faint else []
 

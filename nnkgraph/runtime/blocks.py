@@ -94,7 +94,7 @@ def run(
                 raise ResourceError(
                     f"workers died {deaths} times, last at rows {start} to "
                     f"{stop - 1}; they may have run out of memory: use fewer "
-                    "workers (-j)"
+                    "`workers`"
                 ) from error
             waiting += lost
             running.clear()

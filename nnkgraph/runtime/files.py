@@ -35,9 +35,6 @@ _CHUNK = 1 << 20
 _LOOKED_AT = 1000
 """Names of a folder among which one that was meant is looked for."""
 
-BY = "--format; of convert --from and --to"
-"""The options that name the format of a file."""
-
 LOOKS = {
     "npy": "a NumPy array (npy)",
     "h5": "an HDF5 file (h5)",
@@ -186,7 +183,7 @@ def expect(source: Source, *kinds: str) -> str:
     wanted = next((one for one in kinds if one not in {"", "gz"}), "")
     if found:
         foreign = found in {"gz", "pickle", "office", "utf-16"}
-        hint = "" if foreign else f"; rename it or name its format, {found} ({BY})"
+        hint = "" if foreign else f"; rename it or name its `format`, {found}"
         raise InputError(
             f"{source.name}: not {_article(wanted)} file: the content looks like "
             f"{LOOKS[found]}{hint}"

@@ -161,7 +161,7 @@ class Precomputed(Plain):
         if index.shape[1] < wanted.k:
             raise InputError(
                 f"{self._name}: {index.shape[1]} neighbors a row, but k is {wanted.k}; "
-                f"use -k {index.shape[1]} or less"
+                f"use `k={index.shape[1]}` or less"
             )
         return converted(index, index_dtype(n))
 

@@ -235,14 +235,14 @@ def column_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     if columns["zero_rows"]:
         yield Finding(
             "data",
-            f"{_rows(columns['zero_rows'])} all zeros: --kernel cosine and --scale "
-            "unit refuse them",
+            f"{_rows(columns['zero_rows'])} all zeros: `kernel='cosine'` and "
+            "`scale='unit'` refuse them",
         )
     if columns["constant"]:
         yield Finding("data", _constant(columns))
     if d < 2:
         return
-    before = "" if scale == "none" else f"before --scale {scale} "
+    before = "" if scale == "none" else f"before `scale={scale!r}` "
     yield Finding(
         "data",
         f"{before}the widest column, {_name(columns['largest'], columns)}, is "
@@ -269,14 +269,14 @@ def _scales(columns: dict[str, Any]) -> Iterator[Finding]:
             f"{share(len(narrow), columns['columns'])} columns "
             f"{'is' if one else 'are'} less than a tenth as wide as the widest and "
             f"hardly {'counts' if one else 'count'} ({_names(narrow, columns)}): try "
-            "--scale standard, unless the scales are meant",
+            "`scale='standard'`, unless the scales are meant",
             advice=True,
         )
 
 
 def remarks(columns: dict[str, Any], *, named: bool) -> Iterator[str]:
     """Say what to know about columns that nobody scaled, before the doctor is asked."""
-    more = "'nnkgraph doctor' says more"
+    more = "doctor says more"
     for key in columns["keys"][:1]:
         yield f"{_key(key, columns, named=named)}; {more}"
     if columns["principal"] or not columns["scale_apart"]:
@@ -285,8 +285,8 @@ def remarks(columns: dict[str, Any], *, named: bool) -> Iterator[str]:
     yield (
         f"column {_name(columns['largest'], columns)} holds "
         f"{100 * columns['largest_share']:.1f} % of the variance and {narrow} of "
-        f"{columns['columns']} hardly {'counts' if narrow == 1 else 'count'}; --scale "
-        f"standard lets all count, {more}"
+        f"{columns['columns']} hardly {'counts' if narrow == 1 else 'count'}; "
+        f"`scale='standard'` lets all count, {more}"
     )
 
 

@@ -143,7 +143,7 @@ def _hopeless() -> ResourceError:
     return ResourceError(
         "the eigenvectors did not converge: the smallest eigenvalues are too close to "
         "each other; ask for fewer dimensions, or build the graph with a larger "
-        "--min-weight"
+        "`min_weight`"
     )
 
 

@@ -24,8 +24,8 @@ def check_undirected(graph: Graph, name: str) -> None:
     """Refuse a directed graph: its Laplacian is not symmetric."""
     if graph.directed:
         raise InputError(
-            f"{name}: the graph is directed; build it with a rule for --symmetrize "
-            "other than none"
+            f"{name}: the graph is directed; build it with a rule "
+            "(`symmetrize`) other than none"
         )
     if graph.adjacency.nnz and graph.adjacency.data.min() < 0:
         raise InputError(

@@ -171,7 +171,7 @@ def _descended(
     if error > _WORST and step == _STEPS:
         raise ResourceError(
             f"label propagation did not converge in {_STEPS} steps: the graph holds "
-            "together by very weak edges; build it with a larger --min-weight"
+            "together by very weak edges; build it with a larger `min_weight`"
         )
     return y[:, :-1], error, step
 

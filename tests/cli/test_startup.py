@@ -30,6 +30,31 @@ def test_g09_help_loads_nothing_heavy(args):
     assert done.stderr.split() == ["0"]
 
 
+BUILD = """
+import sys
+import numpy as np
+from nnkgraph.cli import main
+np.save("x.npy", np.random.default_rng(0).normal(size=(60, 3)))
+assert main.run("build x.npy -o g.npz -k 5 -q".split()) == 0
+print(*sys.modules)
+"""
+
+
+def test_a_plain_build_loads_what_it_needs(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = done.stdout.split()
+    assert not {"dask", "distributed", "sklearn", "matplotlib", "h5py"} & {*loaded}
+    own = [name for name in loaded if name.startswith("nnkgraph")]
+    assert not [name for name in own if "doctor" in name or "plot" in name]
+    assert len(own) <= 75, own
+
+
 def test_completion_offers_names_and_loads_nothing_heavy():
     env = {
         **os.environ,

@@ -158,7 +158,7 @@ def test_ids_that_are_not_used_are_remarked_on(tmp_path):
     (tmp_path / "y.csv").write_text("who,kind\nb,1\na,2\n")
     said = []
     read_labels(f"{tmp_path / 'y.csv'}::kind", note=said.append)
-    assert "--id-column who would match them" in said[-1]
+    assert "`id_column='who'` would match them" in said[-1]
     for ids, remarks in ((["a", "z"], 2), (["y", "z"], 1)):
         said.clear()
         read_labels(f"{tmp_path / 'y.csv'}::kind", known=ids, note=said.append)
@@ -177,7 +177,7 @@ def test_ids_of_parquet_of_which_some_are_known_are_remarked_on(tmp_path):
         )
         assert found.ids is None
         assert len(said) == remarks
-        assert all("--id-column who would match them" in one for one in said)
+        assert all("`id_column='who'` would match them" in one for one in said)
 
 
 def test_a_column_called_id_matches_rows_unless_it_is_wanted_or_repeats(tmp_path):
@@ -208,7 +208,7 @@ def test_the_example_of_a_column_is_one_that_could_hold_labels(tmp_path):
 def test_decimals_are_no_classes(tmp_path, more):
     path = tmp_path / "y.csv"
     path.write_text(f"city,eur\nOslo,12\nBad Homburg,872.65\nRome,{more}\n")
-    with pytest.raises(InputError, match=r"::eur: .*such as 872\.65; plot .*--values"):
+    with pytest.raises(InputError, match=r"::eur: .*such as 872\.65; plot .*`values`"):
         read_labels(f"{path}::eur")
     with pytest.raises(InputError, match="'Oslo' is no number"):
         read_values(f"{path}::city")
@@ -219,5 +219,7 @@ def test_decimals_are_no_classes(tmp_path, more):
 
 
 def test_one_label_too_many_may_be_a_header():
-    with pytest.raises(InputError, match="3 labels, but x has 2 nodes; say --header"):
+    with pytest.raises(
+        InputError, match="3 labels, but x has 2 nodes; say `header=True`"
+    ):
         Labels.of(["kind", "a", "b"]).for_rows(2, None, "x")

@@ -214,12 +214,12 @@ def test_a18_bad_fields_are_told_with_line_and_column(tmp_path, text, match):
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
-        ("x.csv", "1;2\n3;4\n", "line 1, column 1 .*--delimiter ';'"),
-        ("x.csv", "a;b\n1;2\n3;4\n", "line 2, column 1 .*--delimiter ';'"),
-        ("x.csv", "1\t2\n3\t4\n", "--delimiter tab"),
-        ("x.tsv", "1,2\n3,4\n", "--delimiter ','"),
-        ("x.csv", "1 2\n3 4\n", "--delimiter ' '"),
-        ("x.csv", "1,5;2,5\n3,5;4,5\n", "--delimiter ';'; write decimal points"),
+        ("x.csv", "1;2\n3;4\n", "line 1, column 1 .*`delimiter=';'`"),
+        ("x.csv", "a;b\n1;2\n3;4\n", "line 2, column 1 .*`delimiter=';'`"),
+        ("x.csv", "1\t2\n3\t4\n", "`delimiter='tab'`"),
+        ("x.tsv", "1,2\n3,4\n", "`delimiter=','`"),
+        ("x.csv", "1 2\n3 4\n", "`delimiter=' '`"),
+        ("x.csv", "1,5;2,5\n3,5;4,5\n", "`delimiter=';'`; write decimal points"),
         ("x.tsv", "1,5\t2,5\n", "decimal commas"),
         ("x.csv", '"1,5","2,5"\n', "decimal commas"),
     ],
@@ -262,15 +262,17 @@ def test_a24_what_is_no_utf8_text_is_refused(tmp_path, data, match):
 
 
 def test_a25_a_column_of_ids_is_suspected(tmp_path):
-    refused_text(tmp_path, "n,a,b\nx,1,2\ny,3,4\n", "line 2, column 1 .*--id-column n")
+    refused_text(
+        tmp_path, "n,a,b\nx,1,2\ny,3,4\n", "line 2, column 1 .*`id_column='n'`"
+    )
     known = {"id_column": "n"}
-    message = "column 2 is not a number: 'u'; leave it out with --drop a"
+    message = "column 2 is not a number: 'u'; leave it out with `drop='a'`"
     refused_text(tmp_path, "n,a,b\nx,u,2\ny,v,4\n", message, **known)
-    message = "--id-column n, and leave others out with --drop 'a b,c'"
+    message = "`id_column='n'`, and leave others out with `drop='a b,c'`"
     refused_text(tmp_path, "n,1st,a b,c\nx,1,u,v\ny,2,w,z\n", message)
-    message = "--drop x; if line 1 holds no names, say --no-header and numbers"
+    message = "`drop='x'`; if line 1 holds no names, say `header=False` and numbers"
     refused_text(tmp_path, "x,1,2\ny,3,4\n", message)
-    message = "line 3, column 2 .*: 'o'; correct it, or .* with --drop a"
+    message = "line 3, column 2 .*: 'o'; correct it, or .* with `drop='a'`"
     refused_text(tmp_path, "n,a\n1,2\n3,o\n", message)
     refused_text(tmp_path, "n,a\nx,1\n", "no single column 'q'", id_column="q")
     refused_text(tmp_path, "n,a\nx,1\n", "no single column '7'", id_column="7")
@@ -383,7 +385,7 @@ def test_a33_what_the_content_looks_like_is_said_for_every_pair(tmp_path):
     for kind, data in valid.items():
         for name in ("npy", "npz", "h5", "csv", "txt"):
             if kind != name:
-                match = rf"the content looks like .*\({kind}\); .* its format, {kind} "
+                match = rf"the content looks like .*\({kind}\); .* its `format`, {kind}"
                 if kind in {"edgelist", "graphml", "mtx"}:
                     match = "a graph that nnkgraph wrote, not features: .*read graphs"
                 refused_text(tmp_path, data, match, f"x.{name}")
@@ -403,7 +405,7 @@ def test_a34_closed_and_empty_standard_input_is_said(monkeypatch):
     stream.close()
     refused("-", "closed", format="npy")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1")))
-    with pytest.raises(ParameterError, match="--format"):
+    with pytest.raises(ParameterError, match="`format`"):
         formats.read_features("-")
 
 
@@ -433,7 +435,7 @@ def test_e01_no_clobber_keeps_what_is_there(tmp_path):
     formats.check_output(path, no_clobber=True)
     path.write_text("old")
     formats.check_output(path)
-    with pytest.raises(OutputError, match="--no-clobber"):
+    with pytest.raises(OutputError, match="`no_clobber`"):
         formats.check_output(path, no_clobber=True)
     formats.check_output("/dev/null", format="tsv", no_clobber=True)
 
@@ -1006,7 +1008,7 @@ def test_features_where_a_graph_is_asked_for_are_said_to_be_built_from(tmp_path,
     else:
         with path.open("wb") as file:
             (np.save if name == "x.npy" else np.savez)(file, np.eye(3))
-    with pytest.raises((InputError, ParameterError), match="'nnkgraph build' makes"):
+    with pytest.raises((InputError, ParameterError), match="build makes a graph"):
         formats.read_graph(path)
 
 

@@ -166,7 +166,7 @@ def test_a16_a_header_is_found_and_said(tmp_path):
     assert np.array_equal(formats.read_features(path, note=notes.append).x, X)
     assert notes == [f"{path}: a header row was found in line 1: a, b, c"]
     assert np.array_equal(formats.read_features(path, header=True).x, X)
-    with pytest.raises(InputError, match=r"line 1, column 1 .*--header"):
+    with pytest.raises(InputError, match=r"line 1, column 1 .*`header=True`"):
         formats.read_features(path, header=False)
     path = write(tmp_path / "y.csv", CSV)
     assert len(formats.read_features(path, header=True).x) == 3
@@ -334,7 +334,7 @@ def test_a_format_can_be_named_where_the_suffix_says_nothing(tmp_path):
         formats.read_features(path)
     with pytest.raises(ParameterError, match=r"unknown format 'xls'; choose from"):
         formats.read_features(path, format="xls")
-    with pytest.raises(ParameterError, match="--format"):
+    with pytest.raises(ParameterError, match="`format`"):
         formats.check_output("-")
 
 
@@ -427,8 +427,8 @@ def test_columns_are_left_out_beside_the_ids(tmp_path):
         ("1,2\n3,4\n", {"drop": ["7"]}, "no single column '7' to drop"),
         ("a,a,b\n1,2,3\n", {"drop": ["a"]}, "no single column 'a' to drop"),
         ("a,b\n1,2\n", {"drop": ["a,b"]}, "every column is dropped"),
-        ("n,a,b\nx,1,2\n", {"drop": ["n"], "id_column": "n"}, "leave out --id-column"),
-        ("id,a\nx,1\nx,2\n", {}, "'x' stands .* more than once.*--drop id"),
+        ("n,a,b\nx,1,2\n", {"drop": ["n"], "id_column": "n"}, "leave out `id_column`"),
+        ("id,a\nx,1\nx,2\n", {}, "'x' stands .* more than once.*`drop='id'`"),
         ("n,a,b\nx,1,2\ny,3\n", {"drop": ["b"]}, "line 3 has 2 field.* where 3 are"),
         ("n,a,b\nx,1,2\ny,nan,3\n", {"drop": ["n"]}, "line 3, column 2 is NaN"),
         ("n,a,b\nx,1,2\ny,o,3\n", {"drop": ["n"]}, "line 3, column 2 is not a number"),
@@ -447,7 +447,7 @@ def test_a_column_called_id_names_rows_only_where_it_can_be_no_feature(tmp_path)
     path = write(tmp_path / "y.csv", "a,cust_id\n1,17\n2,4\n")
     found = formats.read_features(path, note=said.append)
     assert (found.ids, found.x.shape) == (None, (2, 2))
-    assert "--id-column cust_id, or leave it out with --drop cust_id" in said[-1]
+    assert "`id_column='cust_id'`, or leave it out with `drop='cust_id'`" in said[-1]
     path = write(tmp_path / "z.csv", "id,e1,e2\n17,1,2\n4,3,4\n")
     assert formats.read_features(path).x.shape == (2, 3)
     assert formats.read_features(path, for_nodes=True).ids == ("17", "4")

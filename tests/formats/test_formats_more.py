@@ -100,7 +100,7 @@ def test_gexf_of_gephi_is_read_with_its_labels(tmp_path):
         (GEXF.format("<graph/>"), "more than one graph"),
         ("<gexf>", "not well-formed"),
         ('<!DOCTYPE g [<!ENTITY a "b">]><gexf>&a;</gexf>', "refused"),
-        ('<?xml version="1.0"?><graphml/>', r"looks like XML \(graphml\).*--format"),
+        ('<?xml version="1.0"?><graphml/>', r"looks like XML \(graphml\).*`format`"),
     ],
 )
 def test_wrong_gexf_is_refused(tmp_path, text, match):
@@ -112,7 +112,7 @@ def test_wrong_gexf_is_refused(tmp_path, text, match):
 def test_gexf_under_the_name_of_graphml_is_recognized(tmp_path):
     formats.write_graph(tmp_path / "g.gexf", full())
     (tmp_path / "g.graphml").write_bytes((tmp_path / "g.gexf").read_bytes())
-    with pytest.raises(InputError, match="name its format, gexf"):
+    with pytest.raises(InputError, match="name its `format`, gexf"):
         formats.read_graph(tmp_path / "g.graphml")
 
 
@@ -228,9 +228,9 @@ def test_parquet_features_are_columns_of_numbers(tmp_path, monkeypatch):
         formats.read_features(path, drop=["bb"])
     table(tmp_path / "w.parquet", b_id=[4, 7], a=[1, 2])
     formats.read_features(tmp_path / "w.parquet", note=said.append)
-    assert "if 'b_id' is no feature, name the rows by it with --id-column" in said[-1]
+    assert "if 'b_id' is no feature, name the rows by it with `id_column=" in said[-1]
     other = table(tmp_path / "z.parquet", who=["p", "q"], a=[1, 2])
-    message = r"'who' \(string\) holds no numbers.*--id-column who, .*--drop who"
+    message = r"'who' \(string\) holds no numbers.*`id_column='who'`, .*`drop='who'`"
     with pytest.raises(InputError, match=message):
         formats.read_features(other)
     with pytest.raises(InputError, match="no column 'z'; there are id, a, b, c"):

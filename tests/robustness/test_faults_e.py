@@ -117,7 +117,7 @@ def test_e10_e19_impossible_targets_are_refused_before_computing(
     points.rename("x.npy")
     (tmp_path / "link.npz").symlink_to("x.npy")
     monkeypatch.setattr(
-        "nnkgraph.cli.commands.build.build_graph", lambda *_: pytest.fail("built")
+        "nnkgraph.build.graph.build_graph", lambda *_: pytest.fail("built")
     )
     before = content(tmp_path)
     result = run("build", "x.npy", "-o", target)

@@ -156,7 +156,7 @@ def test_a_limit_is_said_in_words(run, points, tmp_path, word, size, monkeypatch
     seen = []
     known = limited
     monkeypatch.setattr(
-        "nnkgraph.cli.commands.build.limited",
+        "nnkgraph.runtime.arrays.limited",
         lambda size: known(seen.append(size) or 1 << 33),
     )
     done = run("build", points, "-o", tmp_path / "g.npz", "--memory", word, "--dry-run")

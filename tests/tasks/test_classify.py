@@ -384,7 +384,7 @@ def test_ids_go_through_and_match_labels(run, tmp_path):
         (("-o", "p.csv"), 2, "predictions need a test part"),
         (("--test-size", "0.5", "-o", "p.txt"), 2, "ends in none of"),
         (("--test-size", "1"), 2, "--test-size"),
-        (("--sigma", "1,zero"), 2, "neither a number nor a rule"),
+        (("--sigma", "1,zero"), 2, "neither a positive number nor a rule"),
         (("--lc", "1,-1"), 2, "above 0"),
         (("-k", "0"), 2, "at least 1"),
         (("--cv", "1"), 2, "--cv"),

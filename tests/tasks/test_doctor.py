@@ -264,7 +264,7 @@ def test_columns_that_look_like_keys_are_said(run, tmp_path):
     }
     said = run("build", path, "-k", 9, "-o", tmp_path / "g.npz").err
     assert "column 'nr' counts the rows: it looks like a key, no feature" in said
-    assert "leave it out with --drop nr; 'nnkgraph doctor' says more" in said
+    assert "leave it out with --drop nr; doctor says more" in said
     text = run("doctor", path, "-k", 9).out
     assert "\n! column 'nr' counts the rows" in text
     assert "--id-column nr, or leave it out with --drop nr, and look again" in text

@@ -435,7 +435,7 @@ def test_what_is_not_the_graph_is_said():
     graph = build_graph(SMALL, k=9)
     with pytest.raises(InputError, match="not what g was built from: other values"):
         explain_built(SMALL + 1, graph, 3, name="g")
-    with pytest.raises(InputError, match="the same --drop and --id-column as to build"):
+    with pytest.raises(InputError, match="the same `drop` and `id_column` as to build"):
         explain_built(SMALL[:, :-1], graph, 3, name="g")
     with pytest.raises(InputError, match="does not say how it was built"):
         explain_built(SMALL, replace(graph, provenance={}), 3)

@@ -2,226 +2,274 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import shlex
-import sys
+import os
 import time
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph import formats
-from nnkgraph.build import report
-from nnkgraph.build.budget import check_budget, check_output_room, estimate
-from nnkgraph.build.graph import build_graph, check_distances, edge_distances
-from nnkgraph.build.run import estimated_seconds
-from nnkgraph.build.settings import (
-    DEFAULT_K,
-    Running,
-    RunningOptions,
-    Settings,
-    kernel_of,
-)
-from nnkgraph.build.shards import (
-    WHOLE,
-    build_shard,
-    check_alone,
-    check_shards,
-    write_part,
-)
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.files import (
-    check_resume,
-    check_shard_file,
-    folder_of,
-    names_of,
-    read_features,
-    split_format,
-)
-from nnkgraph.cli.progress import Progress
-from nnkgraph.errors import NnkGraphError, ParameterError, QualityError
-from nnkgraph.runtime import registry
-from nnkgraph.runtime.arrays import limited, memory_limit
-from nnkgraph.runtime.checkpoint import remove_checkpoint
-from nnkgraph.runtime.limits import MemoryWatch, granted_cpus, in_words
-from nnkgraph.tasks.columns import column_remarks
+from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnkgraph.build.shards import Shard
-    from nnkgraph.cli.files import Files
-    from nnkgraph.data import Features, Graph
+    from nnkgraph.data import Features
     from nnkgraph.formats import Place
     from nnkgraph.methods import Method
-
+    from nnkgraph.runtime.progress import Stages
 
 _MIN_DEGREE = 3
 """With --into: isolated cells are no use to anyone."""
 
 
 @dataclass(frozen=True)
-class GraphFile:
-    """A file that holds nothing but the graph."""
+class _Job:
+    """One input, and where its results go."""
 
-    path: str
-    format: str | None
-    no_clobber: bool
-
-    def check(self, inputs: Sequence[str]) -> None:
-        """Check the name."""
-        formats.check_output(
-            self.path, format=self.format, no_clobber=self.no_clobber, inputs=inputs
-        )
-
-    def check_rows(self, features: Features) -> None:
-        """Check the ids."""
-        formats.check_ids(self.path, features.ids, format=self.format)
-
-    def check_room(self, n: int, k: int) -> None:
-        """Check the disk."""
-        check_output_room(self.path, n, k)
-
-    def write(self, graph: Graph, features: Features, settings: dict[str, Any]) -> None:
-        """Write the graph."""
-        del features, settings
-        formats.write_graph(self.path, graph, format=self.format)
-
-
-@dataclass(frozen=True)
-class ShardFile:
-    """A file that holds a part of the rows, for ``merge``."""
-
-    path: str
-    shard: Shard
-    format: str | None
-    no_clobber: bool
-
-    def check(self, inputs: Sequence[str]) -> None:
-        """Check the name."""
-        check_shard_file(
-            self.path, self.format, no_clobber=self.no_clobber, inputs=inputs
-        )
-
-    def check_rows(self, features: Features) -> None:
-        """Take any rows: ids are checked when the graph is written."""
-
-    def check_room(self, n: int, k: int) -> None:
-        """Check the disk: all weights are kept, which takes more than a graph."""
-        check_output_room(self.path, 6 * n // self.shard.count, k)
-
-
-@dataclass(frozen=True)
-class CellFile:
-    """An AnnData file that takes the graph in; it may be what features come from."""
-
-    path: str
-    key: str | None
     features: str
-    no_clobber: bool
-
-    @cached_property
-    def place(self) -> Place:
-        """The file as it was before anything was computed."""
-        return formats.find_place(
-            self.path, self.key, self.features, no_clobber=self.no_clobber
-        )
-
-    def check(self, inputs: Sequence[str]) -> None:
-        """Look at the file."""
-        del inputs
-        talk.detail(f"{self.path}: {self.place.cells} cells")
-
-    def check_rows(self, features: Features) -> None:
-        """Check that rows are the file's cells."""
-        self.place.check(features)
-
-    def check_room(self, n: int, k: int) -> None:
-        """Check that there is room for a second copy."""
-        check_output_room(self.path, n, k, self.place.identity[1])
-
-    def write(self, graph: Graph, features: Features, settings: dict[str, Any]) -> None:
-        """Put the graph in, and say where."""
-        kernel = kernel_of(settings["kernel"], settings["sigma"])
-        self.place.write(
-            graph,
-            *edge_distances(features, graph.adjacency, kernel, settings["scale"]),
-        )
-        *matrices, about = self.place.keys.paths
-        talk.summary(f"{self.path}: holds {', '.join(matrices)} and {about} now")
-
-
-Target = GraphFile | ShardFile | CellFile
-"""One result's place: checked before anything is read, computed or written."""
+    output: str
+    report: str | None
+    resume: str | None
 
 
 @dataclass(frozen=True)
-class Goal:
-    """What the user said about the place of all graphs."""
+class _Ways:
+    """What all inputs of a call have in common, beside the settings of the graph."""
 
-    path: str
+    reading: dict[str, Any]
+    write_format: str | None
+    no_clobber: bool
+    dry_run: bool
+    min_recall: float | None
+    memory: int | None
+    shard: Shard | None
     into: bool
-    key: str | None
-    shard: Shard | None = None
+    key_added: str | None
+    candidates: list[str]
+    """Files beside the features that are read."""
 
-    def split_format(
-        self, given: str | None, features: tuple[str, ...]
-    ) -> tuple[str | None, str | None]:
-        """Return what --format says about the input and about the output."""
-        if not self.into:
-            return split_format(given, features, self.path)
-        read, comma, _ = (given or "").partition(",")
+
+def build_all(
+    features: tuple[str, ...],
+    *,
+    output: str | None,
+    into: str | None,
+    key_added: str | None,
+    report: str | None,
+    resume: str | None,
+    format: str | None,  # noqa: A002 - the option's name
+    table: dict[str, Any],
+    **given: Any,
+) -> None:
+    """Build every input; a bad one is reported and does not stop the others."""
+    from nnkgraph.cli.files import split_format
+    from nnkgraph.runtime import registry
+
+    common = ("no_clobber", "dry_run", "min_recall", "memory", "shard")
+    ways = {name: given.pop(name) for name in common}
+    settings = {**given, "digits": given["digits"] or 0}
+    target = _target(features, output, into, key_added, ways["shard"])
+    if into is not None:
+        settings |= _defaults_into(into, settings)
+    settings["min_degree"] = settings["min_degree"] or 0
+    # Mistakes in words are found before time is spent on reading.
+    registry.create("methods", settings["method"])
+    registry.create("kernels", settings["kernel"])
+    search = registry.create("search", settings["search"])
+    if ways["shard"] is not None:
+        from nnkgraph.build.shards import check_alone
+
+        check_alone(**settings)
+    read_format, write_format = split_format(format, features, target)
+    if into is not None:
+        read_format, comma, _ = (format or "").partition(",")
         if comma:
             raise ParameterError("--format: --into has one format; name the input's")
-        return read or None, None
+    shared = _Ways(
+        reading={"format": read_format or None, "sparse": "rows", **table},
+        write_format=write_format,
+        into=into is not None,
+        key_added=key_added,
+        candidates=list(search.reads),
+        **ways,
+    )
+    for job in _jobs(features, target, report, resume):
+        try:
+            _build_one(job, shared, dict(settings))
+        except NnkGraphError as error:
+            if len(features) == 1:
+                raise
+            talk.error(str(error))
+            talk.traceback()
+            talk.failures.add(error.exit_code)
 
-    def target(
-        self,
-        features: str,
-        path: str,
-        format: str | None,  # noqa: A002 - the option's name
-        no_clobber: bool,
-    ) -> Target:
-        """Return the place of one graph."""
-        if self.into:
-            return CellFile(path, self.key, features, no_clobber)
-        if self.shard:
-            return ShardFile(path, self.shard, format, no_clobber)
-        return GraphFile(path, format, no_clobber)
+
+def _build_one(job: _Job, ways: _Ways, settings: dict[str, Any]) -> None:
+    """Check the names, read, build, write, and say what became of it."""
+    from nnkgraph import formats
+    from nnkgraph.build.budget import check_output_room
+    from nnkgraph.build.settings import DEFAULT_K
+    from nnkgraph.cli.files import read_features
+    from nnkgraph.cli.outcome import check_quality, say_result, write_report
+    from nnkgraph.cli.progress import Progress
+    from nnkgraph.runtime.arrays import limited
+    from nnkgraph.runtime.limits import MemoryWatch
+    from nnkgraph.tasks.columns import column_remarks
+
+    place = _check_names(job, ways)
+    stages, start = Progress(), time.perf_counter()
+    with MemoryWatch() as watch, limited(ways.memory):
+        with stages("read"):
+            kernel = settings["kernel"]
+            matrix = read_features(job.features, kernel=kernel, **ways.reading)
+        if place:
+            place.check(matrix)
+        elif not ways.shard:
+            formats.check_ids(job.output, matrix.ids, format=ways.write_format)
+        n, d = matrix.x.shape
+        talk.detail(f"{job.features}: {n} x {d} {matrix.dtype}")
+        for remark in column_remarks(matrix, kernel, settings["scale"]):
+            talk.summary(f"{job.features}: {remark}")
+        k = min(settings["k"] or DEFAULT_K, n)
+        if ways.dry_run:
+            k = _say_plan(job, ways.shard, matrix, settings)
+        # A shard keeps all weights, which takes more than a graph.
+        rows = 6 * n // ways.shard.count if ways.shard else n
+        check_output_room(job.output, rows, k, place.identity[1] if place else 0)
+        if ways.dry_run:
+            return
+        known = _made(job, ways, place, matrix, settings, stages)
+    total = time.perf_counter() - start
+    full = write_report(job.report, known, stages, total, watch.peak)
+    say_result(job.features, job.output, full)
+    check_quality(job.output, full, ways.min_recall)
 
 
-def goal_of(
+def _check_names(job: _Job, ways: _Ways) -> Place | None:
+    """Check before any reading that results can be written; return a file to add to."""
+    from nnkgraph import formats
+    from nnkgraph.cli.outcome import check_report
+
+    inputs, place = [job.features, *ways.candidates], None
+    clobber: dict[str, Any] = {"no_clobber": ways.no_clobber, "inputs": inputs}
+    if ways.into:
+        from nnkgraph.formats import find_place
+
+        kept = ways.no_clobber
+        place = find_place(job.output, ways.key_added, job.features, no_clobber=kept)
+        talk.detail(f"{job.output}: {place.cells} cells")
+    elif ways.shard:
+        check_shard_file(job.output, ways.write_format, **clobber)
+    else:
+        formats.check_output(job.output, format=ways.write_format, **clobber)
+    check_report(job.report, job.output, **clobber)
+    for name in (job.output, job.report):
+        if job.resume and name and not formats.is_stream(name):
+            parents = Path(name).resolve().parents
+            if Path(job.resume).resolve() in parents:
+                raise ParameterError(
+                    f"{name}: is in the directory of --resume, which is removed once "
+                    "the graph is written; name another"
+                )
+    return place
+
+
+def check_shard_file(
+    output: str, format_: str | None, *, no_clobber: bool, inputs: Sequence[str]
+) -> None:
+    """Check before any computing that a shard can be written."""
+    from nnkgraph import formats
+
+    if format_ not in {None, "npz"} or not output.lower().endswith(".npz"):
+        raise ParameterError(
+            f"{output}: a shard is an npz file, whatever it is merged to: give it a "
+            "name such as part-1.npz, and merge the format"
+        )
+    formats.check_file(output, no_clobber=no_clobber, inputs=inputs)
+
+
+def _made(
+    job: _Job,
+    ways: _Ways,
+    place: Place | None,
+    matrix: Features,
+    settings: dict[str, Any],
+    stages: Stages,
+) -> dict[str, Any]:
+    """Build and write a graph, or a shard of one; return what is known about it."""
+    from nnkgraph import formats
+    from nnkgraph.build.graph import build_graph, edge_distances
+    from nnkgraph.build.settings import kernel_of
+    from nnkgraph.cli.files import folder_of
+    from nnkgraph.runtime.checkpoint import remove_checkpoint
+
+    running: dict[str, Any] = {
+        "shared_dir": folder_of(job.output),
+        "resume": job.resume,
+        "progress": stages,
+    }
+    if ways.shard:
+        from nnkgraph.build.shards import WHOLE, build_shard, write_part
+
+        chosen = {key: one for key, one in settings.items() if key not in WHOLE}
+        part, known = build_shard(matrix, ways.shard, **chosen, **running)
+        with stages("write"):
+            write_part(job.output, part)
+    else:
+        graph = build_graph(matrix, **settings, **running)
+        known = graph.report.as_dict()
+        with stages("write"):
+            if place is None:
+                formats.write_graph(job.output, graph, format=ways.write_format)
+            else:
+                kernel = kernel_of(settings["kernel"], settings["sigma"])
+                scale = settings["scale"]
+                place.write(
+                    graph, *edge_distances(matrix, graph.adjacency, kernel, scale)
+                )
+                *matrices, about = place.keys.paths
+                names = f"{', '.join(matrices)} and {about}"
+                talk.summary(f"{job.output}: holds {names} now")
+    if job.resume:
+        remove_checkpoint(Path(job.resume))
+    return known
+
+
+def _target(
     features: tuple[str, ...],
     output: str | None,
     into: str | None,
-    key: str | None,
+    key_added: str | None,
     shard: Shard | None,
-) -> Goal:
+) -> str:
     """Return where graphs go; there is one way."""
-    if output is not None and into is not None:
+    if into is None:
+        if output is None:
+            raise ParameterError(
+                "Missing option '-o' / '--output' (or --into FILE.h5ad)"
+            )
+        if key_added is not None:
+            raise ParameterError("--key-added is of use with --into only")
+        return output
+    if output is not None:
         raise ParameterError("--into and --output: a graph goes to one place; use one")
-    if into is not None:
-        if shard is not None:
-            raise ParameterError("--into takes whole graphs: merge shards to a file")
-        if len(features) > 1:
-            raise ParameterError("--into takes one input at a time")
-        return Goal(into, into=True, key=key)
-    if output is None:
-        raise ParameterError("Missing option '-o' / '--output' (or --into FILE.h5ad)")
-    if key is not None:
-        raise ParameterError("--key-added is of use with --into only")
-    return Goal(output, into=False, key=None, shard=shard)
+    if shard is not None:
+        raise ParameterError("--into takes whole graphs: merge shards to a file")
+    if len(features) > 1:
+        raise ParameterError("--into takes one input at a time")
+    return into
 
 
-def defaults(goal: Goal, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that nobody has made, which differ for AnnData files."""
-    if not goal.into:
-        return {"min_degree": settings["min_degree"] or 0}
+def _defaults_into(path: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that nobody has made, so that no cell stays alone."""
+    from nnkgraph.build.graph import check_distances
+    from nnkgraph.runtime import registry
+
     if settings["symmetrize"] == "none":
         raise ParameterError("--into needs an undirected graph: use another rule")
     method = registry.create("methods", settings["method"])
@@ -235,313 +283,79 @@ def defaults(goal: Goal, settings: dict[str, Any]) -> dict[str, Any]:
     if settings["sigma"] is None and bare and _takes_local(method, kernel):
         made["sigma"] = "local"
     if made:
-        words = " and ".join(
-            f"--{name.replace('_', '-')} {value}" for name, value in made.items()
-        )
-        talk.summary(f"{goal.path}: {words} by default, so that no cell stays alone")
+        words = " and ".join(f"`{name}={value!r}`" for name, value in made.items())
+        talk.summary(f"{path}: {words} by default, so that no cell stays alone")
     return made
 
 
 def _takes_local(method: Method, kernel: Any) -> bool:
     try:
-        method.check(dataclasses.replace(kernel, sigma="local"))
+        method.check(replace(kernel, sigma="local"))
     except ParameterError:
         return False
     return True
 
 
-def say_result(features: str, output: str, full: dict[str, Any]) -> None:
-    """Say what was built, from what, and how well."""
-    copies = f", {full['duplicates']} copies of rows" if full["duplicates"] else ""
-    _say_input(features, full, copies)
-    talk.summary(
-        f"{output}: {full['nodes']} nodes, {full['edges']} edges "
-        f"({full['edges_per_node']:.2f} per node), components: {full['components']}, "
-        f"isolated: {full['isolated']}; rule {full['rule']} dropped "
-        f"{full['dropped']} pairs"
-    )
-    say_beside(output)
-    _say_growth(full)
-    _say_end(output, full)
-
-
-def say_beside(output: str) -> None:
-    """Name the second file of a graph, which nobody has asked for."""
+def _jobs(
+    features: tuple[str, ...], output: str, report: str | None, resume: str | None
+) -> list[_Job]:
+    """Put each input's name into the names of its results."""
     from nnkgraph import formats
 
-    second = formats.file_beside(output)
-    if second is not None:
-        talk.summary(f"{second}: what {output} has no room for; keep it beside")
-
-
-def say_shard(features: str, output: str, full: dict[str, Any]) -> None:
-    """Say what part of a graph was built, and how well."""
-    _say_input(features, full, "")
-    start, stop = full["rows"]
-    talk.summary(
-        f"{output}: shard {full['shard']}, {stop - start} rows from {start} on"
-    )
-    _say_end(output, full)
-
-
-def _say_input(features: str, full: dict[str, Any], copies: str) -> None:
-    """Say what was built from."""
-    for note in full["notes"]:
-        talk.summary(note)
-    known = full["search"]["recall"]
-    recall = (
-        f", recall {known:.4f} (estimated)" if known is not None and known < 1 else ""
-    )
-    sigma = "" if full["sigma"] is None else f", sigma {full['sigma']:.6g}"
-    talk.summary(
-        f"{features}: {full['method']}, {full['kernel']}{sigma}, k {full['k']}, "
-        f"search {full['search']['backend']}{recall}{copies}"
-    )
-
-
-def _say_end(output: str, full: dict[str, Any]) -> None:
-    """Say how well the nodes were solved, how long it took, and what to look at."""
-    proof = full["certificate"]
-    error = f"mean error J {full['error']['mean']:.4g}" if full["error"] else ""
-    if proof:
-        talk.summary(
-            f"certificate: {proof['kkt_max']:.1e} at the worst node, failed: "
-            f"{proof['nodes_failed']}" + (f"; {error}" if error else "")
-        )
-    elif error:
-        talk.summary(error)
-    if full.get("method_facts"):
-        facts = (
-            f"{name} {_shown(value)}" for name, value in full["method_facts"].items()
-        )
-        talk.summary(f"{full['method']}: {', '.join(facts)}")
-    talk.summary(f"done in {full['timings']['total']:.2f} s")
-    for name, seconds in full["timings"].items():
-        talk.detail(f"  {name:<10} {seconds:8.3f} s")
-    for warning in full["warnings"]:
-        talk.warning(f"{output}: {warning}")
-
-
-def _say_growth(full: dict[str, Any]) -> None:
-    """Say what bridges and more candidates did."""
-    if full["bridges"]:
-        talk.summary(f"connected: {full['bridges']} bridges between components")
-    outside = full.get("outside")
-    if outside:
-        grown = full["candidates_grown"]
-        more = f"{grown} nodes grew, up to k {outside['largest_k']}; " if grown else ""
-        stuck = outside["nodes_bounded"]
-        stuck = f"; {stuck} nodes reached the most candidates" if stuck else ""
-        talk.summary(
-            f"outside the candidates: {more}residuals of at most {outside['max']:.3g}, "
-            f"above 0.01 at {outside['nodes_above_0.01']} of {full['nodes']} nodes"
-            f"{stuck}"
-        )
-
-
-def _shown(value: Any) -> str:
-    """Return a fact in a few characters."""
-    if isinstance(value, list):
-        return " to ".join(_shown(one) for one in value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def check_report(
-    path: str | None, output: str, *, no_clobber: bool, inputs: Sequence[str]
-) -> None:
-    """Check before any computing that a report can be written."""
-    if not path:
-        return
-    if path == output:
-        raise ParameterError(f"{path}: the report and the graph need different names")
-    formats.check_file(path, no_clobber=no_clobber, inputs=inputs)
-
-
-def full_report(
-    known: dict[str, Any], stages: Progress, total: float, peak: int
-) -> dict[str, Any]:
-    """Add what is known about the process."""
-    names = ("start", "read", "search", "solve", "symmetrize", "write")
-    timings = {name: stages.seconds.get(name, 0.0) for name in names}
-    return {
-        **known,
-        "timings": {**timings, "total": total},
-        "peak_memory_bytes": peak,
-        "versions": report.versions(),
-        "command": shlex.join(["nnkgraph", *sys.argv[1:]]),
-    }
-
-
-def write_report(path: str | None, full: dict[str, Any]) -> None:
-    """Write a report, where one is wanted."""
-    text = json.dumps(full, indent=2, allow_nan=False)
-    if path == "-":
-        talk.data(text)
-    elif path:
-        formats.write_file(path, f"{text}\n".encode())
-
-
-def check_quality(
-    output: str, full: dict[str, Any], min_recall: float | None, what: str = "graph"
-) -> None:
-    """Fail, after all was written, where a node's solution is not proven."""
-    recall = full["search"]["recall"]
-    if min_recall is not None and (recall is None or recall < min_recall):
-        known = "unknown" if recall is None else f"{recall:.4f} (estimated)"
-        raise QualityError(
-            f"{output}: the recall of the search is {known}, "
-            f"below {min_recall:g}; the {what} was written; use --search exact or "
-            "more n_trees"
-        )
-    if full["failure"]:
-        raise QualityError(
-            f"{output}: {full['failure']}; the {what} was written and is marked"
-        )
-    proof = full["certificate"]
-    if proof and proof["nodes_failed"]:
-        nodes = ", ".join(map(str, proof["failed"]))
-        raise QualityError(
-            f"{output}: {proof['nodes_failed']} nodes miss the certificate of "
-            f"{report.CERTIFICATE_LIMIT:g} (worst {proof['kkt_max']:.1e}): {nodes}; "
-            f"the {what} was written and is marked; another --sigma may help"
-        )
-
-
-@dataclass(frozen=True)
-class _Gates:
-    """What keeps a result from being made, or from passing."""
-
-    dry_run: bool
-    min_recall: float | None
-
-
-def build_all(
-    features: tuple[str, ...],
-    *,
-    output: str | None,
-    into: str | None,
-    key_added: str | None,
-    report: str | None,
-    resume: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    no_clobber: bool,
-    dry_run: bool,
-    min_recall: float | None,
-    digits: int | None,
-    table: dict[str, Any],
-    shard: Shard | None,
-    **settings: Any,
-) -> None:
-    """Build every input; a bad one is reported and does not stop the others."""
-    settings["digits"] = digits or 0
-    goal = goal_of(features, output, into, key_added, shard)
-    settings |= defaults(goal, settings)
-    # Mistakes in words are found before time is spent on reading.
-    registry.create("methods", settings["method"])
-    kernel = registry.create("kernels", settings["kernel"])
-    search = registry.create("search", settings["search"])
-    candidates = list(search.reads)
-    read_format, write_format = goal.split_format(format, features)
-    if shard is not None:
-        check_alone(**settings)
-    reading = {
-        "format": read_format,
-        **table,
-        "sparse": "similarities" if kernel.base == "gram" else "rows",
-    }
-    for files in names_of(features, goal.path, report, resume):
-        try:
-            inputs = [files.features, *candidates]
-            target = goal.target(files.features, files.output, write_format, no_clobber)
-            target.check(inputs)
-            check_report(
-                files.report, files.output, no_clobber=no_clobber, inputs=inputs
+    if len(features) > 1:
+        asked = {"--output": output, "--report": report, "--resume": resume}
+        for option, value in asked.items():
+            if value is not None and "{name}" not in value:
+                _check_there(features)
+                raise ParameterError(
+                    f"{option}: several inputs need {{name}} in the file name, as in "
+                    "'graphs/{name}.npz'"
+                )
+    jobs: dict[str, _Job] = {}
+    for spec in features:
+        path, item = formats.split_item(spec)
+        name = PurePath(PurePath(path).name.removesuffix(".gz")).stem
+        name += f"-{item.replace('/', '-')}" if item else ""
+        names = (one and one.replace("{name}", name) for one in (report, resume))
+        job = _Job(spec, output.replace("{name}", name), *names)
+        if job.output in jobs:
+            raise ParameterError(
+                f"{jobs[job.output].features} and {spec} would both be written to "
+                f"{job.output}"
             )
-            check_resume(files)
-            gates = _Gates(dry_run, min_recall)
-            _build_one(files, reading, target, dict(settings), gates)
-        except NnkGraphError as error:
-            if len(features) == 1:
-                raise
-            talk.error(str(error))
-            talk.traceback()
-            talk.failures.add(error.exit_code)
+        jobs[job.output] = job
+    return list(jobs.values())
 
 
-def _build_one(
-    files: Files,
-    reading: dict[str, Any],
-    target: Target,
-    settings: dict[str, Any],
-    gates: _Gates,
-) -> None:
-    stages = Progress()
-    start = time.perf_counter()
-    limit = settings.pop("memory")
-    with MemoryWatch() as memory, limited(limit):
-        with stages("read"):
-            matrix = read_features(files.features, **reading)
-        target.check_rows(matrix)
-        n, d = matrix.x.shape
-        talk.detail(f"{files.features}: {n} x {d} {matrix.dtype}")
-        for remark in column_remarks(matrix, settings["kernel"], settings["scale"]):
-            talk.summary(f"{files.features}: {remark}")
-        if gates.dry_run:
-            _say_plan(files, matrix, settings, target)
-            return
-        target.check_room(n, min(settings["k"] or DEFAULT_K, n))
-        settings["shared_dir"] = folder_of(files.output)
-        if isinstance(target, ShardFile):
-            known = _build_shard(files, matrix, target.shard, settings, stages)
-        else:
-            graph = build_graph(
-                matrix, progress=stages, resume=files.resume, **settings
+def _check_there(features: tuple[str, ...]) -> None:
+    """Refuse words that are no files: they may belong to the option before them."""
+    from nnkgraph import formats
+
+    for spec in features:
+        path = formats.split_item(spec)[0]
+        if path != "-" and not os.path.lexists(path):
+            raise InputError(
+                f"{spec}: no such file; several columns of an option have "
+                "commas between them, and no blanks: --drop city,segment"
             )
-            known = graph.report.as_dict()
-            with stages("write"):
-                target.write(graph, matrix, settings)
-        if files.resume:
-            remove_checkpoint(Path(files.resume))
-    full = full_report(known, stages, time.perf_counter() - start, memory.peak)
-    write_report(files.report, full)
-    part = isinstance(target, ShardFile)
-    if part:
-        say_shard(files.features, files.output, full)
-    else:
-        say_result(files.features, files.output, full)
-    what = "shard" if part else "graph"
-    check_quality(files.output, full, gates.min_recall, what)
-
-
-def _build_shard(
-    files: Files,
-    matrix: Features,
-    shard: Shard,
-    settings: dict[str, Any],
-    stages: Progress,
-) -> dict[str, Any]:
-    """Solve and write a part of the rows; return its report."""
-    chosen = {key: one for key, one in settings.items() if key not in WHOLE}
-    part, known = build_shard(
-        matrix, shard, progress=stages, resume=files.resume, **chosen
-    )
-    with stages("write"):
-        write_part(files.output, part)
-    return known
 
 
 def _say_plan(
-    files: Files,
-    matrix: Features,
-    settings: dict[str, Any],
-    target: Target,
-) -> None:
-    """Check what can be checked, and say what would be done."""
+    job: _Job, shard: Shard | None, matrix: Features, settings: dict[str, Any]
+) -> int:
+    """Check what can be checked, say what would be done, and return the k."""
+    from nnkgraph import formats
+    from nnkgraph.build.budget import check_budget, estimate
+    from nnkgraph.build.run import estimated_seconds
+    from nnkgraph.build.settings import Running, RunningOptions, Settings
+    from nnkgraph.build.shards import check_shards
+    from nnkgraph.runtime.arrays import memory_limit
+    from nnkgraph.runtime.limits import granted_cpus, in_words
+
     how = RunningOptions.__annotations__
     chosen = {key: one for key, one in settings.items() if key not in {*how, "k_check"}}
-    running = Running(settings["workers"], settings["executor"])
     plan = Settings.of(matrix, **chosen)
-    shard = target.shard if isinstance(target, ShardFile) else None
+    running = Running(settings["workers"], settings["executor"])
     if shard is not None:
         check_shards(plan)
     for path in plan.search.reads:
@@ -554,35 +368,28 @@ def _say_plan(
     part = "" if shard is None else f" as shard {shard}"
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     talk.summary(
-        f"{files.features}: {n} x {d}, readable and finite; would be built with "
+        f"{job.features}: {n} x {d}, readable and finite; would be built with "
         f"k {plan.k}, method {settings['method']}, kernel {settings['kernel']}, search "
         f"{settings['search']}, rule {plan.rule}, {workers} workers, into "
-        f"{files.output}{part}"
+        f"{job.output}{part}"
     )
     talk.summary(
-        f"{files.features}: about {in_words(needed.memory)} of memory, "
+        f"{job.features}: about {in_words(needed.memory)} of memory, "
         f"{in_words(needed.scratch)} of temporary files and at most "
         f"{in_words(needed.output)} of output; {in_words(memory_limit())} of memory "
         "may be used"
     )
     check_budget(needed)
-    target.check_room(n, plan.k)
+    return plan.k
 
 
 @click.command(cls=Command)
 @click.argument("features", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    metavar="FILE",
-    help="Where the graph goes; '-' is stdout.",
-)
-@click.option(
+@options.output("Where the graph goes; '-' is stdout.")
+@options.file(
     "--into",
-    type=click.Path(),
+    "Put the graph into an AnnData file instead, for scanpy.",
     metavar="FILE.h5ad",
-    help="Put the graph into an AnnData file instead, for scanpy.",
 )
 @click.option(
     "--key-added",
@@ -590,11 +397,7 @@ def _say_plan(
     show_default="neighbors",
     help="Name of the graph in the AnnData file.",
 )
-@options.k_opt
-@options.method_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
+@options.shared("k method kernel sigma search")
 @click.option(
     "--symmetrize",
     type=click.Choice(["error", "error-union", "max", "mean", "min", "mutual", "none"]),
@@ -604,35 +407,34 @@ def _say_plan(
 )
 @click.option(
     "--min-weight",
-    type=types.Number(0, 1e300),
+    type=types.number(0, 1e300),
     default=1e-8,
     show_default=True,
     help="Lighter edges are dropped.",
 )
 @click.option(
     "--min-degree",
-    type=types.Whole(0),
+    type=types.whole(0),
     default=None,
     show_default="0, or 3 with --into",
     metavar="M",
     help="Every node's own M heaviest edges stay, whatever rule and --min-weight say.",
 )
-@click.option(
+@options.words(
     "--connect",
-    type=click.Choice(["none", "mst"]),
-    default="none",
-    show_default=True,
-    help="Add the shortest bridges between components; they are marked in the graph.",
+    "none mst",
+    "none",
+    "Add the shortest bridges between components; they are marked in the graph.",
 )
 @click.option(
     "--grow",
-    type=types.Number(0, inside=True),
+    type=types.number(0, inside=True),
     metavar="TOL",
     help="More candidates for nodes, until none outside has a residual above TOL.",
 )
 @click.option(
     "--max-k",
-    type=types.Whole(1),
+    type=types.whole(1),
     show_default="8 k",
     help="The most candidates that nodes may grow to.",
 )
@@ -644,31 +446,24 @@ def _say_plan(
 @click.option(
     "--round",
     "digits",
-    type=types.Whole(1, 15),
+    type=types.whole(1, 15),
     default=None,
     metavar="DIGITS",
     help="Significant digits of weights and errors.",
 )
 @click.option(
     "--min-recall",
-    type=types.Number(0, 1),
+    type=types.number(0, 1),
     default=None,
     metavar="SHARE",
     help="Fail where the estimated recall of the search is below this.",
 )
-@options.scale_opt
-@options.duplicates_opt
-@options.workers_opt
-@options.executor_opt
-@options.shard_opt
-@options.memory_opt
-@options.resume_opt
-@options.block_timeout_opt
-@options.seed_opt
+@options.shared("scale duplicates workers executor")
+@options.shared("shard memory resume block_timeout seed")
 @options.for_features
 @options.no_clobber_opt
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
-@options.report_opt
+@options.shared("report")
 @options.talk_options
 def command(features: tuple[str, ...], **settings: Any) -> None:
     """Build a graph from FEATURES, a node per row.

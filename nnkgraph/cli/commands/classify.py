@@ -8,14 +8,23 @@ import click
 
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.talk import WIDTH
-from nnkgraph.cli.types import aligned
+from nnkgraph.cli.talk import WIDTH, aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnkgraph.tasks.classify import Classified
 
+
+_COLUMNS = {
+    "method": ("method", "{}"),
+    "k": ("k", "{}"),
+    "sigma": ("sigma", "{:.6g}"),
+    "lc": ("lc", "{:g}"),
+    "cv_error": ("cv error", "{:.2%}"),
+    "error": ("test error", "{:.2%}"),
+}
+"""What is said of a method: the name, its head on a terminal, and how it is shown."""
 
 _MISTAKES = 10
 """Kinds of mistakes that are printed where there are too many classes for a matrix."""
@@ -63,57 +72,34 @@ def confusion_table(
 )
 @click.option(
     "--test-size",
-    type=types.Number(0, 1, inside=True),
+    type=types.number(0, 1, inside=True),
     metavar="SHARE",
     help="Test on this share of TRAIN, drawn from every class alike.",
 )
+@options.methods("knn", "kstar", "nnk", help="What weighs the neighbors; repeatable.")
 @click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    cls=options.PluginOption,
-    type=types.Plugin("methods"),
-    default=("knn", "kstar", "nnk"),
-    show_default=True,
-    help="What weighs the neighbors; repeatable. " + options.choices("methods"),
-)
-@click.option(
-    "-k", "--k", type=types.Numbers(), show_default="30", help="Candidates per point."
+    "-k", "--k", type=types.NUMBERS, show_default="30", help="Candidates per point."
 )
 @click.option(
     "--sigma",
-    type=types.Sigmas(),
+    type=types.SIGMAS,
     show_default="auto",
     help="Bandwidths of the kernel, in the unit of the scaled features, or rules.",
 )
 @click.option(
-    "--lc", type=types.Positive(), show_default="1", help="Values of L/C for kstar."
+    "--lc", type=types.POSITIVE, show_default="1", help="Values of L/C for kstar."
 )
 @click.option(
     "--cv",
-    type=types.Whole(2),
+    type=types.whole(2),
     metavar="FOLDS",
     show_default="5 where there is something to choose or no test part",
     help="Folds of the cross-validation.",
 )
-@options.kernel_opt
-@options.scale_opt
-@options.search_opt
-@options.workers_opt
-@options.executor_opt
-@click.option(
-    "--seed",
-    type=types.Whole(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    help="Draws the test part and the folds.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    metavar="FILE",
-    help="Predictions of the test rows, weights of the classes and J: .csv or .npz.",
+@options.shared("kernel scale search workers executor")
+@options.seed("Draws the test part and the folds.")
+@options.output(
+    "Predictions of the test rows, weights of the classes and J: .csv or .npz."
 )
 @options.for_features
 @options.no_clobber_opt
@@ -203,10 +189,8 @@ def command(
     if output is not None:
         talk.summary(f"{output}: {found.about['test_rows']} rows predicted")
     if json:
-        from json import dumps
-
         facts = {**found.facts, "seconds": stages.seconds}
-        talk.data(dumps(facts, indent=2, allow_nan=False))
+        talk.as_json(facts)
     else:
         talk.data(_lines(found))
 
@@ -235,27 +219,12 @@ def _say(train: str, found: Classified) -> None:
 
 def _lines(found: Classified) -> str:
     """Return a table of the methods, and the confusion of the best one."""
-    cells = [["method", "k", "sigma", "lc", "cv error", "test error"]]
-    on_test = found.about["test_rows"] is not None
-    for line in found.lines:
-        error = line["error"] if on_test else None
-        cells.append(
-            [
-                line["method"],
-                str(line["k"]),
-                _number(line.get("sigma"), "{:.6g}"),
-                _number(line.get("lc"), "{:g}"),
-                _number(line.get("cv_error"), "{:.2%}"),
-                _number(error, "{:.2%}"),
-            ]
-        )
-    text = types.aligned(cells, left=1)
+    lines = found.lines
+    if found.about["test_rows"] is None:  # the error is that of the cross-validation
+        lines = [{**line, "error": None} for line in lines]
+    text = talk.table(lines, _COLUMNS, left=1)
     table = found.best.get("confusion")
     if table is None:
         return text
     title = f"confusion of {found.best['method']}"
     return f"{text}\n\n{confusion_table(title, found.classes, table)}"
-
-
-def _number(value: float | None, shape: str) -> str:
-    return "-" if value is None else shape.format(value)

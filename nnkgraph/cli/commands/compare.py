@@ -9,56 +9,38 @@ import click
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
-_COLUMNS = (
-    ("method", "{}"),
-    ("rule", "{}"),
-    ("k", "{}"),
-    ("edges", "{}"),
-    ("edges_per_node", "{:.3f}"),
-    ("components", "{}"),
-    ("isolated", "{}"),
-    ("mean_error", "{:.6f}"),
-    ("seconds", "{:.3f}"),
-)
-_HEADS = {"edges_per_node": "per node", "mean_error": "mean J"}
-"""Shorter names, for a table on a terminal."""
+_COLUMNS = {
+    "method": ("method", "{}"),
+    "rule": ("rule", "{}"),
+    "k": ("k", "{}"),
+    "edges": ("edges", "{}"),
+    "edges_per_node": ("per node", "{:.3f}"),
+    "components": ("components", "{}"),
+    "isolated": ("isolated", "{}"),
+    "mean_error": ("mean J", "{:.6f}"),
+    "seconds": ("seconds", "{:.3f}"),
+}
+"""What is said of a graph: the name, its head on a terminal, and how it is shown."""
 
 
 @click.command(cls=Command)
 @options.features_arg
-@click.option(
-    "-o",
-    "--output",
+@options.output(
+    "A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
     multiple=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
 )
 @click.option(
     "-k",
     "--k",
-    type=types.Numbers(),
+    type=types.NUMBERS,
     show_default="10:50:10",
     help="Candidates per node.",
 )
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    cls=options.PluginOption,
-    type=types.Plugin("methods"),
-    default=("knn", "nnk", "omp", "mp"),
-    show_default=True,
-    help="What to compare; repeatable. knn stands for its union and its mutual form. "
-    + options.choices("methods"),
+@options.methods(
+    *("knn", "nnk", "omp", "mp"),
+    help="What to compare; repeatable. knn stands for its union and its mutual form.",
 )
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("kernel sigma search scale workers executor seed")
 @options.for_features
 @options.no_clobber_opt
 @options.json_opt
@@ -87,7 +69,6 @@ def command(
     from nnkgraph import formats
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.runtime import registry
     from nnkgraph.tasks.compare import compare
 
     for name in output:
@@ -101,13 +82,8 @@ def command(
         from nnkgraph.tasks.plot import new_figure
 
         new_figure(1, 1)  # what pictures need is missing before the work, not after it
-    gram = registry.create("kernels", settings["kernel"]).base == "gram"
-    matrix = read_features(
-        features,
-        format=format,
-        **table,
-        sparse="similarities" if gram else "",
-    )
+    kernel = settings["kernel"]
+    matrix = read_features(features, kernel=kernel, format=format, **table)
     found = compare(matrix, progress=Progress(), **settings)
     for name in output:
         _write(name, matrix.name, found.lines)
@@ -123,12 +99,10 @@ def command(
         what = "in a table" if is_table else "drawn as edges per node over k"
         talk.summary(f"{name}: {len(found.lines)} graphs {what}")
     if json:
-        from json import dumps
-
         about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
-        talk.data(dumps(about, indent=2, allow_nan=False))
+        talk.as_json(about)
     else:
-        talk.data(_table(found.lines))
+        talk.data(talk.table(found.lines, _COLUMNS, left=2))
 
 
 def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
@@ -140,21 +114,11 @@ def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
     if name.lower().endswith(".csv"):
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
-        table.writerow([column for column, _ in _COLUMNS])
-        table.writerows([line[column] for column, _ in _COLUMNS] for line in lines)
+        table.writerow(_COLUMNS)
+        table.writerows([line[column] for column in _COLUMNS] for line in lines)
         formats.write_file(name, text.getvalue().encode())
         return
     from nnkgraph.tasks.compare import draw_curves
     from nnkgraph.tasks.plot import rendered
 
     formats.write_file(name, rendered(draw_curves(lines, title), name))
-
-
-def _table(lines: list[dict[str, Any]]) -> str:
-    """Return aligned columns: text to the left, numbers to the right."""
-    cells = [[_HEADS.get(column, column) for column, _ in _COLUMNS]]
-    cells += [
-        ["-" if line[c] is None else shape.format(line[c]) for c, shape in _COLUMNS]
-        for line in lines
-    ]
-    return types.aligned(cells, left=2)

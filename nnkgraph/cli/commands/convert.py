@@ -15,11 +15,9 @@ from nnkgraph.cli.command import Command
 @click.argument("output", type=click.Path())
 @click.option("--from", "from_", metavar="NAME", help="Format of GRAPH, for '-'.")
 @click.option("--to", metavar="NAME", help="Format of OUTPUT, for '-'.")
-@click.option(
+@options.file(
     "--labels",
-    type=click.Path(),
-    metavar="FILE[::ITEM]",
-    help="Classes of the nodes, for .gexf and .graphml: a node attribute 'class'.",
+    "Classes of the nodes, for .gexf and .graphml: a node attribute 'class'.",
 )
 @options.for_labels_only
 @options.no_clobber_opt
@@ -46,8 +44,8 @@ def command(
       nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
     from nnkgraph import formats
-    from nnkgraph.cli.commands.build import say_beside
     from nnkgraph.cli.files import read_graph, read_labels, say_order
+    from nnkgraph.cli.outcome import say_sidecar
 
     inputs = [graph, *([labels] if labels else [])]
     formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
@@ -62,4 +60,4 @@ def command(
         say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
     talk.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
-    say_beside(output)
+    say_sidecar(output)

@@ -25,14 +25,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 
 @click.command(cls=Command)
 @options.features_arg
-@options.k_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("k kernel sigma search scale workers executor seed")
 @options.for_features
 @options.json_opt
 @options.talk_options
@@ -58,21 +51,16 @@ def command(
     """
     from nnkgraph.cli.files import read_features
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.runtime import registry
     from nnkgraph.tasks.doctor import doctor
 
     reading = {"format": format, **table}
-    gram = registry.create("kernels", settings["kernel"]).base == "gram"
-    sparse: Any = "similarities" if gram else ""
-    matrix = read_features(features, **reading, sparse=sparse)
+    matrix = read_features(features, kernel=settings["kernel"], **reading)
     found = doctor(matrix, progress=Progress(), **settings)
     for note in found.notes:
         talk.summary(note)
     line = _line(features, {**settings, **reading}, found)
     if json:
-        from json import dumps
-
-        talk.data(dumps(_figures(found, line), indent=2, allow_nan=False))
+        talk.as_json(_figures(found, line))
     else:
         talk.data(_text(features, found, line))
 
@@ -110,14 +98,18 @@ def _figures(found: Diagnosis, line: str | None) -> dict[str, Any]:
     return {
         **found.figures,
         "findings": [
-            {"section": one.section, "text": one.text, "advice": one.advice}
+            {
+                "section": one.section,
+                "text": talk.as_options(one.text),
+                "advice": one.advice,
+            }
             for one in found.findings
         ],
         "suggestion": told
         and {
             "command": line,
             "settings": told.settings,
-            "reasons": told.reasons,
+            "reasons": [talk.as_options(one) for one in told.reasons],
             **told.facts,
         },
     }
@@ -132,7 +124,9 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
             section = one.section
             lines += ["", section]
         start = "! " if one.advice else "  "
-        lines.append(talk.hanging(start, talk.printable(one.text), indent=4))
+        lines.append(
+            talk.hanging(start, talk.printable(talk.as_options(one.text)), indent=4)
+        )
         lines += _bars(one.bars)
     lines += ["", "suggested"]
     if found.suggestion is None or line is None:
@@ -141,7 +135,7 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
         facts = found.suggestion.facts
         lines.append(talk.shell_line("  ", talk.printable(line)))
         lines += [
-            talk.hanging("  ", f"because {reason}", indent=4)
+            talk.hanging("  ", f"because {talk.as_options(reason)}", indent=4)
             for reason in found.suggestion.reasons
         ]
         if found.figures["columns"].get("keys"):

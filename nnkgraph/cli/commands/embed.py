@@ -12,30 +12,24 @@ from nnkgraph.cli.command import Command
 
 @click.command(cls=Command)
 @options.graph_arg
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Coordinates: .npy, .npz, .csv or .tsv; '-' is stdout, as .csv.",
+@options.output(
+    "Coordinates: .npy, .npz, .csv or .tsv; '-' is stdout, as .csv.", required=True
 )
 @click.option(
     "-p",
     "--dimensions",
-    type=types.Whole(1),
+    type=types.whole(1),
     default=2,
     show_default=True,
     help="Coordinates per node.",
 )
-@click.option(
+@options.words(
     "--component",
-    type=click.Choice(["largest", "each"]),
-    default="largest",
-    show_default=True,
-    help="Embed the largest component only, or each on its own.",
+    "largest each",
+    "largest",
+    "Embed the largest component only, or each on its own.",
 )
-@click.option("--format", metavar="NAME", help="Format of GRAPH, for '-'.")
+@options.graph_format_opt
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options
@@ -85,9 +79,7 @@ def command(
     formats.write_file(output, embedding_content(output, nodes, found))
     _say(output, found.facts)
     if json:
-        from json import dumps
-
-        talk.data(dumps(found.facts, indent=2, allow_nan=False))
+        talk.as_json(found.facts)
 
 
 def _say(output: str, facts: dict[str, Any]) -> None:

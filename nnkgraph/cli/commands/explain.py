@@ -29,11 +29,7 @@ def table_of(entries: list[dict[str, Any]]) -> str:
     named = bool(ids) and max(map(len, ids)) <= _SHORT
     head = ["#", "node", "distance", "K", "weight", "residual", "behind", "term"]
     cells = [[*head, "pairwise"], *(_cells(entry, named=named) for entry in entries)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in cells
-    ]
+    lines = talk.aligned(cells, left=0).split("\n")
     if ids and not named:
         last = ["id", *ids]
         lines = [f"{line}  {one}" for line, one in zip(lines, last, strict=True)]
@@ -111,35 +107,19 @@ def _number(value: float | None) -> str:
     metavar="I",
     help="Row number from 0, or an id where the features have ids.",
 )
-@click.option(
+@options.file(
     "--graph",
-    type=click.Path(),
+    "Explain this graph of FEATURES: its parameters are taken from it.",
     metavar="GRAPH",
-    help="Explain this graph of FEATURES: its parameters are taken from it.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    metavar="FIG",
-    help="Also draw it: .png, .svg or .pdf.",
-)
-@click.option(
+@options.output("Also draw it: .png, .svg or .pdf.", metavar="FIG")
+@options.file(
     "--coords",
-    type=click.Path(),
+    "Where the nodes are.",
     metavar="FILE",
     show_default="features with 2 or 3 columns, or a plane",
-    help="Where the nodes are.",
 )
-@options.k_opt
-@options.method_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("k method kernel sigma search scale workers executor seed")
 @options.for_features
 @options.no_clobber_opt
 @options.json_opt
@@ -209,10 +189,8 @@ def command(
     if output is not None:
         _draw(output, found, matrix, where)
     if json:
-        from json import dumps
-
         about = {**found.facts, "candidates": found.candidates}
-        talk.data(dumps(about, indent=2, allow_nan=False))
+        talk.as_json(about)
     else:
         talk.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
     _check_quality(found)
@@ -227,12 +205,9 @@ def _read(
 ) -> tuple[Features, Features | None]:
     """Read features, and coordinates where there are any."""
     from nnkgraph.cli.files import read_features
-    from nnkgraph.runtime import registry
 
-    gram = registry.create("kernels", kernel).base == "gram"
-    sparse: Any = "similarities" if gram else ""
     told = tables.features(features, format)
-    matrix = read_features(features, format=format, sparse=sparse, **told)
+    matrix = read_features(features, kernel=kernel, format=format, **told)
     if coords is None:
         return matrix, None
     told = tables.others(coords, for_nodes=True)

@@ -13,7 +13,7 @@ _LONGEST = 63
 
 @click.command(cls=Command)
 @options.graph_arg
-@click.option("--format", metavar="NAME", help="Format of GRAPH, for '-'.")
+@options.graph_format_opt
 @options.json_opt
 @options.talk_options
 def command(
@@ -31,14 +31,12 @@ def command(
       nnkgraph info graph.npz
       nnkgraph info graph.graphml --json
     """
-    from json import dumps
-
     from nnkgraph.build.report import description
     from nnkgraph.cli.files import read_graph
 
     known = description(read_graph(graph, format=format))
     if json:
-        talk.data(dumps(known, indent=2, allow_nan=False))
+        talk.as_json(known)
         return
     for name, value in known.items():
         text = _short(value)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
-
-if TYPE_CHECKING:
-    from nnkgraph.build.shards import Part
-    from nnkgraph.cli.progress import Progress
 
 
 @click.command(cls=Command)
@@ -20,9 +16,9 @@ if TYPE_CHECKING:
 )
 @options.output_opt
 @click.option("--format", metavar="NAME", help="Format of FILE, for '-'.")
-@options.memory_opt
+@options.shared("memory")
 @options.no_clobber_opt
-@options.report_opt
+@options.shared("report")
 @options.talk_options
 def command(
     shards: tuple[str, ...],
@@ -46,81 +42,43 @@ def command(
     import time
 
     from nnkgraph import formats
-    from nnkgraph.build.shards import read_parts
-    from nnkgraph.cli.commands.build import check_report, full_report, write_report
+    from nnkgraph.build.report import search_facts
+    from nnkgraph.build.shards import merge_candidates, merge_graph, read_parts
+    from nnkgraph.cli import outcome
     from nnkgraph.cli.progress import Progress
     from nnkgraph.runtime.arrays import limited
     from nnkgraph.runtime.limits import MemoryWatch
 
+    checked: dict[str, Any] = {"no_clobber": no_clobber, "inputs": shards}
     stages, start = Progress(), time.perf_counter()
     with MemoryWatch() as watch, limited(memory):
-        found = read_parts(shards)
-        solved = found[0].kind == "graph"
-        formats.check_output(
-            output,
-            format=format,
-            no_clobber=no_clobber,
-            inputs=shards,
-            kind="graph" if solved else "candidates",
-        )
-        check_report(report, output, no_clobber=no_clobber, inputs=shards)
-        join = _join_graph if solved else _join_candidates
-        known = join(found, output, format, stages)
-    full = full_report(known, stages, time.perf_counter() - start, watch.peak)
-    write_report(report, full)
-    _say(f"{len(shards)} shards", output, full)
-
-
-def _join_graph(
-    found: list[Part],
-    output: str,
-    format_: str | None,
-    stages: Progress,
-) -> dict[str, Any]:
-    from nnkgraph import formats
-    from nnkgraph.build.shards import merge_graph
-
-    graph = merge_graph(found, stages)
-    with stages("write"):
-        formats.write_graph(output, graph, format=format_)
-    return graph.report.as_dict()
-
-
-def _join_candidates(
-    found: list[Part],
-    output: str,
-    format_: str | None,
-    stages: Progress,
-) -> dict[str, Any]:
-    from nnkgraph import formats
-    from nnkgraph.build.report import search_facts
-    from nnkgraph.build.shards import merge_candidates
-
-    candidates, provenance = merge_candidates(found, stages)
-    with stages("write"):
-        formats.write_candidates(
-            output, candidates, provenance=provenance, format=format_
-        )
-    return {
-        **provenance,
-        "nodes": len(candidates.index),
-        "shards": len(found),
-        "search": search_facts(candidates),
-        "notes": list(candidates.notes),
-    }
-
-
-def _say(shards: str, output: str, full: dict[str, Any]) -> None:
-    """Say what became of the shards; a graph may miss its certificate."""
-    from nnkgraph.cli.commands.build import check_quality, say_result
-
-    if "edges" in full:
-        say_result(shards, output, full)
-        check_quality(output, full, None)
+        parts = read_parts(shards)
+        solved = parts[0].kind == "graph"
+        kind: Any = "graph" if solved else "candidates"
+        formats.check_output(output, format=format, kind=kind, **checked)
+        outcome.check_report(report, output, **checked)
+        if solved:
+            graph = merge_graph(parts, stages)
+            with stages("write"):
+                formats.write_graph(output, graph, format=format)
+            known = graph.report.as_dict()
+        else:
+            found, about = merge_candidates(parts, stages)
+            with stages("write"):
+                formats.write_candidates(output, found, provenance=about, format=format)
+            search, notes = search_facts(found), list(found.notes)
+            known = {**about, "nodes": len(found.index), "shards": len(parts)}
+            known |= {"search": search, "notes": notes}
+    total = time.perf_counter() - start
+    full = outcome.write_report(report, known, stages, total, watch.peak)
+    source = f"{len(shards)} shards"
+    if solved:
+        outcome.say_result(source, output, full)
+        outcome.check_quality(output, full)
         return
-    for note in full["notes"]:
+    for note in notes:
         talk.summary(note)
     talk.summary(
         f"{output}: {full['k']} candidates for each of {full['nodes']} rows from "
-        f"{shards}, {full['search']['backend']}"
+        f"{source}, {search['backend']}"
     )

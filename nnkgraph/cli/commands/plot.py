@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from nnkgraph.cli import options, talk
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.types import Value, Word
 
 _MANY = {"degrees": "degree", "errors": "error"}
 """What --what calls these values, which --values takes as well."""
@@ -24,65 +23,30 @@ _MEANT_FOR = {
 """The kinds of picture in which an option has an effect."""
 
 
-class Numbers(Value):
-    """Numbers with commas between them."""
-
-    name = "numbers"
-
-    def __init__(self, shown: str, kind: type[int | float], counts: set[int]) -> None:
-        self.shown, self.kind, self.counts = shown, kind, counts
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """Return the numbers, all of them finite."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            found = tuple(self.kind(part) for part in value.split(","))
-        except ValueError:
-            found = ()
-        if len(found) not in self.counts or not all(-1e9 < x < 1e9 for x in found):
-            self.fail(f"{value!r} is not {self.shown}", param, ctx)
-        return found
-
-
 @click.command(cls=Command)
 @options.graph_arg
-@click.option(
+@options.file(
     "--coords",
-    type=click.Path(),
-    metavar="FILE[::ITEM]",
+    "Where the nodes are: features with 2 or 3 columns. Rows with NaN are left out.",
     show_default="laid out by its edges",
-    help="Where the nodes are: features with 2 or 3 columns. Rows with NaN are left "
-    "out.",
 )
 @options.output_opt
 @click.option(
     "--what",
-    type=Word(["graph", "degrees", "weights", "support", "errors", "adjacency"]),
+    type=types.Word(["graph", "degrees", "weights", "support", "errors", "adjacency"]),
     default="graph",
     show_default=True,
     help="The graph itself, how degrees, weights, kept candidates or errors "
     "are distributed, or the matrix.",
 )
-@click.option(
+@options.file(
     "--beside",
-    type=click.Path(),
+    "A second graph, drawn beside it on the same scales.",
     metavar="GRAPH2",
-    help="A second graph, drawn beside it on the same scales.",
 )
-@click.option(
-    "--labels",
-    type=click.Path(),
-    metavar="FILE[::ITEM]",
-    help="Classes that color the nodes, or order the matrix.",
-)
-@click.option(
-    "--values",
-    type=click.Path(),
-    metavar="FILE[::ITEM]|degree|error",
-    help="Numbers that color the nodes.",
+@options.file("--labels", "Classes that color the nodes, or order the matrix.")
+@options.file(
+    "--values", "Numbers that color the nodes.", metavar="FILE[::ITEM]|degree|error"
 )
 @click.option(
     "--edges",
@@ -92,12 +56,12 @@ class Numbers(Value):
 )
 @click.option(
     "--axes",
-    type=Numbers("I,J[,K]", int, {2, 3}),
+    type=types.listed("I,J[,K]", int, {2, 3}),
     help="Columns of --coords to draw, counted from 0.",
 )
 @click.option(
     "--view",
-    type=Numbers("ELEVATION,AZIMUTH", float, {2}),
+    type=types.listed("ELEVATION,AZIMUTH", float, {2}),
     show_default="30,-60",
     help="Where a 3-D picture is seen from, in degrees.",
 )

@@ -17,49 +17,32 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @options.graph_arg
-@click.option(
+@options.file(
     "--labels",
+    "A class per node, missing for some: empty, NaN, NA, or -1 among 0, 1, ....",
     required=True,
-    type=click.Path(),
-    metavar="FILE[::ITEM]",
-    help="A class per node, missing for some: empty, NaN, NA, or -1 among 0, 1, ....",
 )
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Labels of all nodes: .csv, .tsv or .npz; '-' is stdout, as .csv.",
+@options.output(
+    "Labels of all nodes: .csv, .tsv or .npz; '-' is stdout, as .csv.", required=True
 )
-@click.option(
+@options.words(
     "--laplacian",
-    type=click.Choice(["combinatorial", "normalized"]),
-    default="combinatorial",
-    show_default=True,
-    help="D - W, or I - D^-1/2 W D^-1/2.",
+    "combinatorial normalized",
+    "combinatorial",
+    "D - W, or I - D^-1/2 W D^-1/2.",
 )
-@click.option(
-    "--truth",
-    type=click.Path(),
-    metavar="FILE[::ITEM]",
-    help="True classes: also say how many of the predicted ones are wrong.",
+@options.file(
+    "--truth", "True classes: also say how many of the predicted ones are wrong."
 )
 @click.option(
     "--sample",
     "share",
-    type=types.Number(0, 1, inside=True),
+    type=types.number(0, 1, inside=True),
     metavar="SHARE",
     help="Keep this share of each class's labels, one at least; the others are the "
     "truth.",
 )
-@click.option(
-    "--seed",
-    type=types.Whole(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    help="For --sample.",
-)
+@options.seed("For --sample.")
 @click.option("--missing", metavar="VALUE", help="One more value that is no label.")
 @options.for_labels
 @options.no_clobber_opt
@@ -125,9 +108,7 @@ def command(
     about = {**found.facts, "classes": list(some.classes), **drawn, "error": checked}
     _say(graph, output, labels, about)
     if json:
-        from json import dumps
-
-        talk.data(dumps(about, indent=2, allow_nan=False))
+        talk.as_json(about)
 
 
 def _prepared(

@@ -17,16 +17,12 @@ from nnkgraph.cli.command import Command
 @click.option(
     "-k",
     "--k",
-    type=types.Whole(1),
+    type=types.whole(1),
     default=None,
     show_default="30, or all rows where there are fewer",
     help="Candidates per query.",
 )
-@options.method_opt
-@options.kernel_opt
-@options.sigma_opt
-@options.search_opt
-@options.scale_opt
+@options.shared("method kernel sigma search scale")
 @click.option(
     "--normalize", is_flag=True, help="Divide the weights of every query by their sum."
 )
@@ -35,9 +31,7 @@ from nnkgraph.cli.command import Command
     is_flag=True,
     help="Pass over a row of DATA that equals the query.",
 )
-@options.workers_opt
-@options.executor_opt
-@options.seed_opt
+@options.shared("workers executor seed")
 @options.for_features
 @options.no_clobber_opt
 @click.option("--json", is_flag=True, help="Print a JSON report.")
@@ -93,9 +87,7 @@ def command(
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)
     if json:
-        from json import dumps
-
-        talk.data(dumps(answers.report, indent=2, allow_nan=False))
+        talk.as_json(answers.report)
 
 
 def _say(output: str, report: dict[str, Any]) -> None:

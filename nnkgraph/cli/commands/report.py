@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def _file_option(name: str, text: str, **more: Any) -> Callable[[Any], Any]:
-    return click.option(
-        name, type=click.Path(), metavar="FILE[::ITEM]", help=text, **more
-    )
-
 
 @click.command(cls=Command)
 @options.graph_arg
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE.html",
-    help="Where the page goes; '-' is stdout.",
+@options.output(
+    "Where the page goes; '-' is stdout.", required=True, metavar="FILE.html"
 )
-@_file_option(
+@options.file(
     "--features", "What GRAPH was built from: 100 nodes are derived again and compared."
 )
-@_file_option("--labels", "Classes that color the nodes.")
-@_file_option(
+@options.file("--labels", "Classes that color the nodes.")
+@options.file(
     "--coords",
     "Where the nodes are, in two columns.",
     show_default="laid out by its edges",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,43 +13,28 @@ from nnkgraph.cli.command import Command
 if TYPE_CHECKING:
     from nnkgraph.build.shards import Shard
 
+_STORED = ("kernel", "scale", "duplicates", "seed")
+"""Settings that the candidates depend on, beside k and the search."""
+
 
 @click.command(cls=Command)
 @options.features_arg
 @options.output_opt
-@options.k_opt
-@options.kernel_opt
-@options.search_opt
-@options.scale_opt
-@options.duplicates_opt
-@options.workers_opt
-@options.executor_opt
-@options.shard_opt
-@options.memory_opt
-@options.resume_opt
-@options.block_timeout_opt
-@options.seed_opt
+@options.shared("k kernel search scale duplicates workers")
+@options.shared("executor shard memory resume block_timeout seed")
 @options.for_features
 @options.no_clobber_opt
 @options.talk_options
 def command(
     features: str,
     output: str,
-    k: int | None,
-    kernel: str,
-    search: str,
-    scale: str,
-    duplicates: str,
-    workers: int | str,
-    executor: str,
     shard: Shard | None,
     memory: int | None,
     resume: str | None,
-    block_timeout: float,
-    seed: int,
     format: str | None,  # noqa: A002 - the option's name
     table: dict[str, Any],
     no_clobber: bool,
+    **settings: Any,
 ) -> None:
     """Find the k nearest rows of every row of FEATURES.
 
@@ -63,80 +49,48 @@ def command(
       nnkgraph build points.npy -o graph.npz --search precomputed:path=knn.npz
       nnkgraph search points.npy -o 2.npz --shard 2/7
     """
-    from pathlib import Path
-
     from nnkgraph import formats
     from nnkgraph.build import report
     from nnkgraph.build.graph import find_candidates
     from nnkgraph.build.shards import search_shard, write_part
-    from nnkgraph.cli.files import (
-        check_shard_file,
-        folder_of,
-        read_features,
-        split_format,
-    )
+    from nnkgraph.cli.commands.build import check_shard_file
+    from nnkgraph.cli.files import folder_of, read_features, split_format
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.runtime import registry
     from nnkgraph.runtime.arrays import limited
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     read_format, write_format = split_format(
         format, [features], output, kind="candidates"
     )
+    checked: dict[str, Any] = {"no_clobber": no_clobber, "inputs": [features]}
     if shard is None:
-        formats.check_output(
-            output,
-            format=write_format,
-            no_clobber=no_clobber,
-            inputs=[features],
-            kind="candidates",
-        )
+        formats.check_output(output, format=write_format, kind="candidates", **checked)
     else:
-        check_shard_file(output, write_format, no_clobber=no_clobber, inputs=[features])
+        check_shard_file(output, write_format, **checked)
     click.get_current_context().with_resource(limited(memory))
-    gram = registry.create("kernels", kernel).base == "gram"
-    matrix = read_features(
-        features,
-        format=read_format,
-        **table,
-        sparse="similarities" if gram else "rows",
-    )
-    settings: dict[str, Any] = {
-        "kernel": kernel,
-        "scale": scale,
-        "duplicates": duplicates,
-        "seed": seed,
-    }
-    working: dict[str, Any] = {
-        "search": search,
-        "workers": workers,
-        "executor": executor,
+    kernel = settings["kernel"]
+    reading = {"format": read_format, **table}
+    matrix = read_features(features, kernel=kernel, sparse="rows", **reading)
+    running: dict[str, Any] = {
         "resume": resume,
-        "block_timeout": block_timeout,
         "shared_dir": folder_of(output),
         "progress": Progress(),
     }
     if shard is None:
-        found = find_candidates(matrix, k=k, **settings, **working)
-        n, width = found.index.shape
-        settings |= {"k": int(width), "search": found.backend}
-        formats.write_candidates(
-            output,
-            found,
-            provenance=report.provenance(matrix, settings),
-            format=write_format,
-        )
+        found = find_candidates(matrix, **settings, **running)
+        n, k = (int(size) for size in found.index.shape)
+        used = {name: settings[name] for name in _STORED}
+        about = report.provenance(matrix, {**used, "k": k, "search": found.backend})
+        formats.write_candidates(output, found, provenance=about, format=write_format)
         notes = found.notes
-        done = _said(int(n), int(width), found.backend, found.recall)
+        done = _said(n, k, found.backend, found.recall)
     else:
-        part = search_shard(matrix, shard, k=k, **settings, **working)
+        part = search_shard(matrix, shard, **settings, **running)
         write_part(output, part)
         notes = part.notes
-        known = part.common["search"]
-        count = len(part.rows)
-        done = f"shard {shard}, " + _said(
-            count, part.common["settings"]["k"], known["backend"], known["recall"]
-        )
+        known, k = part.common["search"], part.common["settings"]["k"]
+        done = _said(len(part.rows), k, known["backend"], known["recall"])
+        done = f"shard {shard}, {done}"
     if resume:
         remove_checkpoint(Path(resume))
     for warning in matrix.warnings:

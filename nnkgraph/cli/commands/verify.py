@@ -18,18 +18,12 @@ if TYPE_CHECKING:
 @options.graph_arg
 @click.option(
     "--sample",
-    type=types.Whole(1),
+    type=types.whole(1),
     metavar="N",
     show_default="all nodes",
     help="Look at so many nodes, drawn at random.",
 )
-@click.option(
-    "--seed",
-    type=types.Whole(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    help="For the draw of the sample.",
-)
+@options.seed("For the draw of the sample.")
 @options.for_features
 @options.json_opt
 @options.talk_options
@@ -63,24 +57,18 @@ def command(
     of_features, of_graph = split_format(format, [features], graph)
     known = read_graph(graph, format=of_graph)
     kernel = str(known.provenance.get("kernel", ""))
-    gram = kernel.partition(":")[0] == "precomputed"
-    matrix = read_features(
-        features,
-        format=of_features,
-        **table,
-        sparse="similarities" if gram else "",
-    )
+    gram = kernel.partition(":")[0] == "precomputed"  # others may be gone by now
+    sparse: Any = "similarities" if gram else ""
+    matrix = read_features(features, format=of_features, sparse=sparse, **table)
     found = verify(
         matrix, known, sample=sample, seed=seed, name=graph, stages=Progress()
     )
     if json:
-        from json import dumps
-
-        talk.data(dumps(_described(found), indent=2, allow_nan=False))
+        talk.as_json(_described(found))
     else:
         for check in found.checks:
             start = f"{check.status:<12} {check.name:<11} "
-            talk.data(talk.hanging(start, check.text))
+            talk.data(talk.hanging(start, talk.as_options(check.text)))
     talk.summary(f"{graph}: looked at {found.looked} of {found.nodes} nodes")
     if found.failed:
         names = ", ".join(check.name for check in found.failed)
@@ -100,7 +88,7 @@ def _described(found: Verification) -> dict[str, Any]:
             {
                 "name": check.name,
                 "status": check.status,
-                "text": check.text,
+                "text": talk.as_options(check.text),
                 **check.figures,
             }
             for check in found.checks

@@ -328,7 +328,7 @@ def check_limits(workers: int, *, processes: int, files: int) -> None:
         if left is not None and left < needed:
             raise ResourceError(
                 f"{workers} workers need {needed} {what}, and {left} are left "
-                f"(ulimit {option}); use -j 1, or raise the limit"
+                f"(ulimit {option}); use `workers=1`, or raise the limit"
             )
 
 

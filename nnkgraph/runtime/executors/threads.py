@@ -27,7 +27,7 @@ class _ThreadPool(InProcessPool):
 
 @dataclass(frozen=True)
 class Threads:
-    """Threads of this process: nothing to start; what -j auto takes for small jobs."""
+    """Threads of this process: nothing to start; what auto takes for small jobs."""
 
     # Compiled code and matrix products let other threads run, so threads keep all
     # processors busy; processes have the advantage once Python itself has more to do.

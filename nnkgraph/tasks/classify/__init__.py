@@ -407,7 +407,7 @@ def notes(
     """Say what was decided without being asked, and what could be better."""
     said = []
     if chosen_folds:
-        said.append(f"cross-validation with {count} folds: --cv sets their number")
+        said.append(f"cross-validation with {count} folds: `cv` sets their number")
     sizes = np.bincount(labeled.codes)
     if count > sizes.min():
         rare, name = int((sizes < count).sum()), labeled.classes[int(sizes.argmin())]

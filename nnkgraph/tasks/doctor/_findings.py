@@ -33,7 +33,7 @@ LOCAL = 4.0
 _MUTUAL: dict[str, Any] = {"method": "knn", "symmetrize": "mutual"}
 _WAYS: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, "the default rule leaves no node isolated"),
-    ({"min_degree": 3}, "the default rule isolates nodes, --min-degree 3 none"),
+    ({"min_degree": 3}, "the default rule isolates nodes, `min_degree=3` none"),
     (
         {"symmetrize": "error-union", "min_degree": 3},
         "only a rule that keeps one-sided edges leaves no node isolated",
@@ -151,7 +151,7 @@ def _saturated_options(
         f"NNK keeps more than {100 * SATURATED:.0f} % of the candidates and shares "
         f"{100 * same:.0f} % of the edges with mutual kNN, which is simpler and faster"
     )
-    kept = f"{reason}; --min-degree 3 keeps nodes from being isolated"
+    kept = f"{reason}; `min_degree=3` keeps nodes from being isolated"
     return [(_MUTUAL, reason), ({**_MUTUAL, "min_degree": 3}, kept)]
 
 
@@ -170,7 +170,7 @@ def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         more = (
             "a bandwidth of each node's own leaves it there"
             if figures["local"]
-            else f"build --grow {ENOUGH:g} looks further for them"
+            else f"`grow={ENOUGH:g}` looks further for them"
         )
         yield Finding(
             title,
@@ -208,7 +208,7 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         and not figures["local"]
         and (spread is None or spread >= LOCAL)
     ):
-        yield Finding(title, "that is wide: try --sigma local", advice=True)
+        yield Finding(title, "that is wide: try `sigma='local'`", advice=True)
     for warning in found["warnings"]:
         yield Finding(title, warning, advice=True)
 
@@ -244,8 +244,8 @@ def _data(figures: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "data",
             f"{share(rows['copies'], n)} rows repeat an earlier one (at most "
-            f"{rows['largest_group']} alike): --duplicates merge, the default, hangs "
-            f"each on the first of its kind; {rows['distinct']} are searched",
+            f"{rows['largest_group']} alike): `duplicates='merge'`, the default, "
+            f"hangs each on the first of its kind; {rows['distinct']} are searched",
         )
     else:
         yield Finding("data", "no identical rows")
@@ -296,7 +296,7 @@ def _support(support: dict[str, Any], certificate: dict[str, Any]) -> Iterator[F
     yield Finding(
         title,
         f"{failed} solutions miss the certificate of {CERTIFICATE_LIMIT:g}: build "
-        "would fail; try another --sigma"
+        "would fail; try another `sigma`"
         if failed
         else f"every solution is proven ({certificate['kkt_max']:.1e} at the worst)",
         advice=failed > 0,
@@ -332,7 +332,7 @@ def _graphs(lines: list[dict[str, Any]], n: int) -> Iterator[Finding]:
     words = ("edges/node", "components", "isolated")
     yield Finding(title, f"{'method, rule':<24}" + "".join(f"{w:>12}" for w in words))
     for line in lines:
-        extra = f" --min-degree {line['min_degree']}" if line["min_degree"] else ""
+        extra = f" `min_degree={line['min_degree']}`" if line["min_degree"] else ""
         name = f"{line['method']} {line['symmetrize']}{extra}"
         yield Finding(
             title,
@@ -361,6 +361,6 @@ def _hubs(figures: dict[str, Any]) -> Iterator[Finding]:
     yield Finding(
         title,
         f"{share(hubs['unchosen'], figures['rows']['distinct'])} nodes are nobody's "
-        "candidate: rules that want both sides isolate them, --min-degree 3 does not",
+        "candidate: rules that want both sides isolate them, `min_degree=3` does not",
         advice=hubs["unchosen_share"] > 0.01,
     )

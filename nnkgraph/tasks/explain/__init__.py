@@ -234,12 +234,12 @@ def remarks_on(solved: Solved) -> list[str]:
     if light:
         remarks.append(
             f"{light} of the weights are below {_LIGHT:g}: build drops such edges "
-            "unless --min-weight says otherwise"
+            "unless `min_weight` says otherwise"
         )
     if solved.reasons.far:
         remarks.append(
             "all similarities of this node vanish beside 1, and so do its weights: "
-            "sigma is too small for it; try --sigma local"
+            "sigma is too small for it; try `sigma='local'`"
         )
     return remarks
 

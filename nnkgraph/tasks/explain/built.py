@@ -132,9 +132,7 @@ def remark_on_error(found: float, graph: Graph, node: int) -> list[str]:
     room = max(_SAME, 10.0 ** (1 - digits) if digits else 0.0)
     if math.isclose(found, stored, rel_tol=room, abs_tol=_SAME**2):
         return []
-    return [
-        f"the graph holds J = {stored:.6g} for this node: 'nnkgraph verify' says more"
-    ]
+    return [f"the graph holds J = {stored:.6g} for this node: verify says more"]
 
 
 def check_method(method: str, *, has_error: bool) -> None:

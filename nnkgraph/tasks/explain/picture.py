@@ -77,7 +77,7 @@ def check_places(features: Features, coordinates: Features | None, kernel: str) 
     if coordinates is None and kernel.partition(":")[0] == "precomputed":
         raise InputError(
             f"{features.name}: similarities say not where nodes are: a picture needs "
-            "--coords FILE with 2 or 3 columns"
+            "`coords` with 2 or 3 columns"
         )
     if coordinates is not None and size not in {2, 3}:
         raise InputError(

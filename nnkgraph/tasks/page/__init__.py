@@ -52,7 +52,7 @@ def drawing(
     if graph.nodes > MOST_NODES:
         text = (
             f"{graph.nodes:,} nodes are too many to be drawn here: the limit is "
-            f"{MOST_NODES:,}. `nnkgraph plot` draws them as a picture."
+            f"{MOST_NODES:,}. A picture (plot) shows them."
         )
         return {"graph": None, "caption": text}
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)

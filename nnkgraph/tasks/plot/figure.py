@@ -113,15 +113,15 @@ def places(
     x, name = coordinates.x, coordinates.name
     if columns is None:
         if x.shape[1] not in {2, 3}:
-            advice = ": choose with --axes, as in --axes 0,1" if x.shape[1] > 3 else ""
+            advice = ": choose some, as `axes=(0, 1)`" if x.shape[1] > 3 else ""
             raise InputError(
                 f"{name}: {x.shape[1]} columns; a picture needs 2 or 3 of them{advice}"
             )
         columns = tuple(range(x.shape[1]))
     if len(columns) not in {2, 3} or max(columns) >= x.shape[1] or min(columns) < 0:
         raise ParameterError(
-            f"{name}: --axes {','.join(map(str, columns))} has to name 2 or 3 of the "
-            f"columns 0 to {x.shape[1] - 1}"
+            f"{name}: `axes={columns}` has to name 2 or 3 of the columns "
+            f" 0 to {x.shape[1] - 1}"
         )
     at = np.array(x[:, list(columns)], np.float64)
     at[np.isnan(at).any(axis=1)] = np.nan

@@ -85,7 +85,7 @@ def values_of(name: str, graph: Graph, what: str) -> NDArray[Any]:
         if not len(found):
             raise InputError(
                 f"{name}: the file does not say how many candidates each node kept; "
-                "build the graph again with `nnkgraph build`, which stores it"
+                "build it again: graphs in .npz files hold it"
             )
         return found
     edges = graph.adjacency.tocoo()

@@ -23,7 +23,7 @@ def features_check(features: Features, graph: Graph, recipe: Recipe) -> Check:
     if shape != recipe.shape or shape[0] != graph.nodes:
         text = f"shape {shape}, the graph has {graph.nodes} nodes of {recipe.shape}"
         if shape[0] == graph.nodes:
-            text += "; give the same --drop and --id-column as to build"
+            text += "; give the same `drop` and `id_column` as to build"
         return Check("features", "FAILED", text)
     if features.sha256 != recipe.sha256:
         return Check(

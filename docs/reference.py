@@ -1,14 +1,18 @@
-"""The reference: every command with its options, and every plug-in, as Markdown."""
+"""Every command with its options, and every plug-in, as Markdown.
+
+Prints docs/reference.md; with names of folders, the README's tables of plug-ins.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.build.catalog import catalog, markdown
+from nnkgraph.build.catalog import catalog
 from nnkgraph.cli.command import Command
 from nnkgraph.cli.main import cli
 from nnkgraph.runtime import registry
@@ -46,6 +50,16 @@ def reference() -> str:
     rules = catalog(["rules"])["rules"]
     lines += ["|---|---|", *(f"| `{one['name']}` | {one['about']} |" for one in rules)]
     return "\n".join(lines) + "\n"
+
+
+def markdown(folder: str) -> str:
+    """Return the plug-ins of a folder as the a table."""
+    lines = ["| name | parameters | |", "|---|---|---|"]
+    for entry in catalog([folder])[folder]:
+        parameters = entry["parameters"].items()
+        shown = ", ".join(f"`{name}={value}`" for name, value in parameters)
+        lines.append(f"| `{entry['name']}` | {shown} | {entry['about']} |")
+    return "\n".join(lines)
 
 
 def _command(command: Command, name: str, parent: click.Context) -> Iterator[str]:
@@ -100,3 +114,8 @@ def _default(option: click.Option) -> str:
 def _plain(text: str) -> str:
     """Return a text in one line that Markdown shows as it is."""
     return re.sub(r"([|*_<>])", r"\\\1", " ".join(text.split()))
+
+
+if __name__ == "__main__":
+    tables = [markdown(folder) for folder in sys.argv[1:]]
+    print("\n\n".join(tables) if tables else reference().rstrip("\n"))
