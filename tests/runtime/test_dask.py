@@ -212,7 +212,8 @@ def test_workers_on_other_machines_return_their_rows(case):
     with ExitStack() as stack:
         stack.callback(cluster.stop)
         cluster.add(1, ELSEWHERE)
-        stack.enter_context(dask.config.set(dask.config.collect_env(env)))
+        config = dask.config.merge(dask.config.config, dask.config.collect_env(env))
+        stack.enter_context(dask.config.set(config))
         with registry.create("executors", spec).open(1) as pool:
             assert not pool.in_place
         x = np.random.default_rng(0).normal(size=(3000, 5))

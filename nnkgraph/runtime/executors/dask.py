@@ -16,7 +16,8 @@ import ssl
 import tempfile
 import time
 import warnings
-from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+import weakref
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -38,7 +39,6 @@ from nnkgraph.runtime.executors.processes import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -167,7 +167,9 @@ class _DaskPool:
         # Who comes later from another machine cannot write into maps of this one.
         self._hosts = sorted(hosts) if self.in_place else None
         self._files = ArrayFiles(setup.folder)
-        self._executor = client.get_executor(pure=False, workers=self._hosts)
+        self._address, self._ncores = client.scheduler.address, client.scheduler.ncores
+        self._connection = client.scheduler_comm
+        self._tasks: weakref.WeakSet[Any] = weakref.WeakSet()
         self.workers = max(1, self._count_threads())
 
     def share(self, array: NDArray[Any], /) -> Mapped:
@@ -177,21 +179,21 @@ class _DaskPool:
         if self._files.contains(known.path) and isinstance(array, np.memmap):
             array.flush()  # so that other machines see what was written
             return known
-        here, there = (
-            _file_stamp(known.path),
-            _ask(self._client, _file_stamp, known.path),
-        )
-        return known if {here} >= set(there.values()) else self._files.write(array)
+        seen = _ask(self._client, _file_stamp, known.path)
+        same = {_file_stamp(known.path)} >= set(seen.values())
+        return known if same else self._files.write(array)
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
         return self._files.output(shape, dtype)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        if self._client.status != "running":
-            raise _scheduler_gone(self._client)
-        future: Future[Any] = self._executor.submit(
-            _run_task, self._setup, function, *args
+        self._check_connection()
+        task = self._client.submit(
+            _run_task, self._setup, function, *args, pure=False, workers=self._hosts
         )
+        self._tasks.add(task)
+        future: Future[Any] = Future()
+        self._client.loop.add_callback(_pass_on, task, future)
         return future
 
     def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
@@ -206,89 +208,124 @@ class _DaskPool:
                 self._raise_if_lost(future)
             if done or left <= 0:
                 return done
-            if self._client.status != "running":
-                raise _scheduler_gone(self._client)
+            self._check_connection()
             if self._count_threads():
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen > self._worker_timeout:
-                raise self._no_worker_left()
+                raise ResourceError(
+                    f"{self._address}: no dask worker is left, and none came in time"
+                )
 
     def revive(self) -> None:
         """Forget all tasks; dask replaces workers by itself."""
-        self._executor.shutdown(wait=False)
-        self._executor = self._client.get_executor(pure=False, workers=self._hosts)
+        with suppress(OSError, CancelledError):  # who submits next is told
+            self._client.cancel(list(self._tasks))
 
     def _count_threads(self) -> int:
         """Return how many tasks the workers can do at once."""
         threads = dict[str, int]()
         with suppress(OSError, CancelledError):
-            ncores = self._client.scheduler.ncores
-            threads = self._client.sync(ncores, callback_timeout=_ANSWER_TIMEOUT)
+            threads = self._client.sync(self._ncores, callback_timeout=_ANSWER_TIMEOUT)
         return sum(
             count
             for address, count in threads.items()
             if self._hosts is None or _host_of(address) in self._hosts
         )
 
+    def _check_connection(self) -> None:
+        """Raise where the connection was lost, even if there is a new one."""
+        if self._client.scheduler_comm is not self._connection:
+            raise _scheduler_gone(self._address)
+
     def _raise_if_lost(self, future: Future[Any]) -> None:
         """Raise where a task ended because of dask, not because of itself."""
         from distributed import KilledWorker
         from distributed.scheduler import NoValidWorkerError
 
-        if future.cancelled():
-            raise _scheduler_gone(self._client)
         error = future.exception()
-        if isinstance(error, KilledWorker):
+        if isinstance(error, CancelledError):
+            raise _scheduler_gone(self._address) from error
+        if isinstance(error, (KilledWorker, NoValidWorkerError)):
             raise ResourceError(
-                "dask's workers died again and again at the same rows; they may have "
-                "run out of memory: start them with more, and with --memory-limit 0, "
-                "because mapped files are no memory in use"
+                f"{self._address}: dask's workers died again and again at the same "
+                "rows; they may have run out of memory: start them with more, and with "
+                "--memory-limit 0, because mapped files are no memory in use"
             ) from error
-        if isinstance(error, NoValidWorkerError):  # the scheduler waits less long
-            raise self._no_worker_left() from error
 
-    def _no_worker_left(self) -> ResourceError:
-        address = self._client.scheduler.address
-        return ResourceError(
-            f"{address}: no dask worker is left, and none came in time"
-        )
+
+async def _pass_on(task: Any, future: Future[Any]) -> None:
+    """Give a task's outcome to a future.
+
+    The executor of `Client.get_executor` would wait for ever for a result that was lost
+    with its worker and then fails when it is computed again.
+    """
+    try:
+        result = await task
+    except Exception as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def _host_of(address: str) -> str:
     return address.partition("://")[2].rpartition(":")[0].strip("[]")
 
 
-def _scheduler_gone(client: Any) -> ResourceError:
-    address = client.scheduler.address if client.scheduler else "dask"
+def _scheduler_gone(address: str) -> ResourceError:
     return ResourceError(f"{address}: the dask scheduler is gone")
 
 
 def _ask(client: Any, function: Callable[..., Any], *args: Any) -> dict[str, Any]:
     """Call a function on every worker; an error is an answer as well."""
+    address = client.scheduler.address
     try:
         answers: dict[str, Any] = client.run(function, *args, on_error="return")
     except (OSError, CancelledError) as error:
-        raise _scheduler_gone(client) from error
+        raise _scheduler_gone(address) from error
     return answers
 
 
 def _wait_for_workers(client: Any, count: int, timeout: float) -> None:
     from distributed.exceptions import WorkerStartTimeoutError
 
+    address = client.scheduler.address
     try:
         client.wait_for_workers(count, timeout=timeout)
     except WorkerStartTimeoutError as error:
         raise ResourceError(
-            f"{client.scheduler.address}: {error.available_workers} of {count} dask "
-            f"workers were there after {timeout:g} s; start more, or wait longer: "
-            "dask:...,timeout=SECONDS"
+            f"{address}: {error.available_workers} of {count} dask workers were there "
+            f"after {timeout:g} s; start more, or wait longer: dask:...,timeout=SECONDS"
         ) from error
     except (OSError, CancelledError) as error:
-        raise _scheduler_gone(client) from error
+        raise _scheduler_gone(address) from error
 
 
-def _checked_setup(client: Any, setup: _WorkerSetup) -> tuple[_WorkerSetup, list[str]]:
-    """Check all workers; return also their addresses."""
+def _set_up_workers(
+    stack: ExitStack, client: Any, parents: Iterable[str], **local: Any
+) -> tuple[_WorkerSetup, list[str]]:
+    """Make a folder, which ``stack`` removes, in the first place that all workers see.
+
+    Returns also the addresses of the workers.
+    """
+    first_error: ResourceError | None = None
+    for parent in dict.fromkeys(str(Path(one).absolute()) for one in parents):
+        with ExitStack() as trial:
+            try:
+                folder = trial.enter_context(scratch_folder(parent))
+                setup = _WorkerSetup(_versions(), folder, secrets.token_hex(8), **local)
+                answers = _check_workers(client, setup)
+            except ResourceError as error:
+                first_error = first_error or error
+                continue
+            stack.push(trial.pop_all())
+            if {here := _check_worker(setup)} >= set(answers.values()):
+                setup = replace(setup, file_id=here)
+            return setup, list(answers)
+    raise first_error or ResourceError("dask: there is no directory to try")
+
+
+def _check_workers(client: Any, setup: _WorkerSetup) -> dict[str, Any]:
+    """Return what `_check_worker` answers on all workers."""
     Path(setup.folder, "token").write_text(setup.token, encoding="ascii")
     answers = _ask(client, _check_worker, setup)
     for address, answer in answers.items():
@@ -296,39 +333,7 @@ def _checked_setup(client: Any, setup: _WorkerSetup) -> tuple[_WorkerSetup, list
             raise ResourceError(
                 f"the dask worker at {address} cannot be used: {answer}"
             ) from answer
-    file_id = _check_worker(setup)
-    if {file_id} >= set(answers.values()):
-        setup = replace(setup, file_id=file_id)
-    return setup, list(answers)
-
-
-def _set_up_workers(
-    stack: ExitStack,
-    client: Any,
-    parents: Iterable[str | None],
-    *,
-    local: bool,
-    memory: int | None,
-) -> tuple[_WorkerSetup, list[str]]:
-    """Make a folder, which ``stack`` removes, in the first place that all workers see.
-
-    None is where TMPDIR says.
-    """
-    first_error: ResourceError | None = None
-    for parent in dict.fromkeys(parents):
-        with ExitStack() as trial:
-            try:
-                place = str(Path(parent or tempfile.gettempdir()).absolute())
-                folder = trial.enter_context(scratch_folder(place))
-                token = secrets.token_hex(16)
-                setup = _WorkerSetup(_versions(), folder, token, local, memory)
-                checked = _checked_setup(client, setup)
-            except ResourceError as error:
-                first_error = first_error or error
-            else:
-                stack.push(trial.pop_all())
-                return checked
-    raise first_error or ResourceError("dask: there is no directory to try")
+    return answers
 
 
 def _scheduler_address(path: str) -> str:
@@ -496,9 +501,13 @@ class Dask:
             else:
                 memory = stack.enter_context(shared_with(workers))
                 client = stack.enter_context(_local_cluster(workers, self.timeout))
-            parents = [self.folder] if self.folder else [None, shared_dir or ".", "."]
+            parents = [tempfile.gettempdir(), shared_dir or ".", "."]
             setup, addresses = _set_up_workers(
-                stack, client, parents, local=not self.attached, memory=memory
+                stack,
+                client,
+                [self.folder] if self.folder else parents,
+                local=not self.attached,
+                memory=memory,
             )
             stack.callback(forget_maps)
             pool = _DaskPool(
