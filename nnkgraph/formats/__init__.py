@@ -7,7 +7,7 @@ that can only be read once (a pipe, standard input) is read into memory first.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nnkgraph.formats import _dispatch
 from nnkgraph.formats._base import Extras, Format, Target, TextOptions, ignore
@@ -27,12 +27,12 @@ from nnkgraph.formats._dispatch import (
     write_candidates,
     write_graph,
 )
-from nnkgraph.formats._graphs import checked, edge_blocks, from_edges
 from nnkgraph.runtime.files import is_stream, write_file
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, Graph, IndexArray
     from nnkgraph.formats._base import Note
+    from nnkgraph.formats._graphs import checked, edge_blocks, from_edges
 
     AnyPath = str | os.PathLike[str]
 
@@ -63,6 +63,15 @@ __all__ = [
     "write_file",
     "write_graph",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what formats of other packages may use when it is first used."""
+    if name not in {"checked", "edge_blocks", "from_edges"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from nnkgraph.formats import _graphs
+
+    return getattr(_graphs, name)
 
 
 def read_graph(
