@@ -329,7 +329,7 @@ def broken(tmp_path_factory):
         ("leaving", 5, "cannot be imported: SystemExit: 3"),
         ("nameless", 2, "lacking has no 'Missing'"),
         ("empty", 2, "module lacking has no 'plugin'"),
-        ("bare", 2, "Bare lacks bandwidth, base, coefficients, fit, nearness"),
+        ("bare", 2, "is no kernel: Bare lacks bandwidth, base, coefficients"),
         ("number", 2, "5 is no class"),
         ("annotated", 2, "types of its parameters cannot be found"),
         ("malformed", 5, "cannot be imported"),
