@@ -200,7 +200,7 @@ def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need once for all workers, before they start."""
     jobs = [
         subprocess.Popen([sys.executable, Path(__file__).with_name("warm.py"), part])
-        for part in ("solver", "others")
+        for part in ("ours", "theirs")
     ]
     for job in jobs:
         job.wait()  # one that fails is no concern of ours: tests will tell

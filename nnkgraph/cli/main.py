@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from difflib import get_close_matches
+from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -215,6 +216,9 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911 - one line per kind of e
     except Exception as error:
         if behind := _stop_behind(error):
             return _stopped(behind)
+        if isinstance(error, OSError) and _was_printing(error):
+            talk.error(f"standard output: cannot be written: {error.strerror}".lower())
+            return 4
         return _shortage(error) if _is_shortage(error) else _bug(error)
     return talk.failures.exit_code
 
@@ -248,6 +252,12 @@ def _is_shortage(error: Exception) -> bool:
         return error.errno in _SHORTAGES
     no_thread = isinstance(error, RuntimeError) and str(error) == _NO_THREAD
     return no_thread or isinstance(error, MemoryError)
+
+
+def _was_printing(error: OSError) -> bool:
+    """Return whether it comes from printing: Click prints help and versions itself."""
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return any(frame.f_globals.get("__name__") == "click.utils" for frame in frames)
 
 
 def _shortage(error: Exception) -> int:

@@ -99,7 +99,6 @@ def _left_in(group: Path) -> int:
 
 
 _SCHEDULERS = ("SLURM_CPUS_PER_TASK", "PBS_NCPUS", "NSLOTS")
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def granted_cpus() -> int:
@@ -124,7 +123,7 @@ def _cgroup_quota() -> int | None:
     """Return the processors of the control group's quota, rounded up."""
     try:
         inside = Path("/proc/self/cgroup").read_text().strip().rpartition("::")[2]
-        files = [_CGROUPS / inside.lstrip("/") / "cpu.max", _CGROUPS / "cpu.max"]
+        files = [_CGROUP / inside.lstrip("/") / "cpu.max", _CGROUP / "cpu.max"]
         words = next(f for f in files if f.is_file()).read_text().split()
     except (OSError, StopIteration):
         return None

@@ -211,15 +211,15 @@ def test_what_can_stream_is_not_refused_for_its_size(tmp_path):
 KEEP = """
 import resource, sys, numpy as np
 from pathlib import Path
-from nnkgraph import pages
+from nnkgraph.runtime import arrays
 path, size = sys.argv[1], 400 << 20
 Path(path).touch()
 with open(path, "r+b") as file:
     file.truncate(size)
 array = np.memmap(path, np.uint8, "r+")
-pages.watch(array)
+arrays.watch(array)
 before = int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-pages.Keeper(100 << 20)
+arrays.Keeper(100 << 20)
 peak = 0
 for turn in range(2):
     for start in range(0, size, 1 << 20):
