@@ -188,6 +188,7 @@ def f(a, b):
 def test_f02_two_real_runs_do_not_share_a_checkpoint(x, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "slow.py").write_text(SLOW)
+    x = x[:100]
     np.save("x.npy", x)
     call = "build x.npy -k 8 --kernel slow:f -o g.npz -j 1 --resume c"
     first = subprocess.Popen([*NNKGRAPH, *call.split()], stderr=subprocess.PIPE)
