@@ -4,9 +4,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := demo
 OUT    ?= results
+# Tests share the processors; JOBS=0 runs them in one process, for a debugger.
+JOBS   ?= auto
+PYTEST := pytest -n $(JOBS) --dist worksteal
+ROOM   ?= $(filter-out __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-cluster coverage lint types check bench paper fuzz picture tables reference samples dist clean
+.PHONY: help install demo quick test test-cluster browser coverage lint types check bench paper fuzz picture tables reference samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -71,12 +75,15 @@ reference: $(VENV)/installed  ## write docs/reference.md again
 samples: $(VENV)/installed  ## make sample_data/ again
 	$(BIN)/python sample_data/make.py
 
-test: $(VENV)/installed  ## run the tests
-	$(BIN)/python -m pytest
+quick: $(VENV)/installed  ## run the tests that take little, in a minute (ROOM="search methods")
+	$(BIN)/python -m $(PYTEST) -q -m 'not slow' $(ROOM:%=tests/%)
+
+test: $(VENV)/installed  ## run all tests, over all processors (JOBS=4)
+	$(BIN)/python -m $(PYTEST)
 
 coverage: $(VENV)/installed  ## count the lines and branches that tests reach: 95 % at least
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m $(PYTEST)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -88,6 +95,9 @@ $(VENV)/cluster: $(VENV)/installed
 	$(PYTHON) -m venv $(VENV)/snakemake
 	$(VENV)/snakemake/bin/python -m pip install --quiet snakemake
 	@touch $@
+
+browser:  ## install the browser that tests of pages need (root, Debian)
+	command -v chromium chromedriver > /dev/null || (apt-get update && apt-get install --yes chromium chromium-driver)
 
 bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data DIR --json")
 	$(BIN)/python -m bench $(BENCH)

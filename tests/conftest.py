@@ -6,8 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Before numpy comes: every processor has a worker, so threads would only wait.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import faults
 import numpy as np
@@ -156,10 +161,46 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Show the catalogue of faults, where all of it was run."""
+    """Show the catalogue of faults, where all of it was run, and what was not run."""
     if set(_OUTCOMES) | set(faults.WAITING) | set(faults.IMPOSSIBLE) >= set(
         faults.ROWS
     ):
         terminalreporter.section("catalogue of faults")
         for line in faults.table(_OUTCOMES):
             terminalreporter.write_line(line)
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(r.longrepr[2]).removeprefix("Skipped: ") for r in skipped)
+    if reasons:
+        said = (f"{count} because {reason}" for reason, count in reasons.items())
+        terminalreporter.section("tests that did not run")
+        terminalreporter.write_line("; ".join(said))
+
+
+SLOW_ROOMS = ("project", "robustness")
+"""Rooms whose tests run whole commands, one after the other."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark rooms that take long, so that ``make quick`` leaves them out."""
+    for item in items:
+        if item.path.parent.name in SLOW_ROOMS and not item.get_closest_marker("quick"):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """Let ``-n auto`` be what was granted; more than eight would wait for the disk."""
+    from nnkgraph.runtime.limits import granted_cpus
+
+    return min(granted_cpus(), 8)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config, specs):
+    """Compile what most tests need once for all workers, before they start."""
+    jobs = [
+        subprocess.Popen([sys.executable, Path(__file__).with_name("warm.py"), part])
+        for part in ("ours", "theirs")
+    ]
+    for job in jobs:
+        job.wait()  # one that fails is no concern of ours: tests will tell

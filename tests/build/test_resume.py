@@ -61,8 +61,10 @@ def test_options_after_the_solution_may_change(x, tmp_path):
         ({"seed": 1}, "seed was 0, now it is 1"),
         ({"method": "knn"}, 'method was "nnk", now it is "knn"'),
         ({"sigma": 0.5}, "kernel was"),
+        ({"kernel": "cosine"}, "kernel was"),
         ({"scale": "standard"}, "scale was"),
         ({"search": "exact"}, "search was"),
+        ({"duplicates": "keep"}, "duplicates was"),
     ],
 )
 def test_d15_a_checkpoint_of_another_run_is_refused(x, tmp_path, changed, named):
@@ -106,6 +108,21 @@ def test_d16_damaged_blocks_are_computed_again(x, tmp_path, stage, damage):
     again = build_graph(x, k=8, resume=tmp_path / "c")
     assert differences(plain, again) == 0
     assert path.name in " ".join(again.report["warnings"])
+
+
+@pytest.mark.parametrize("row", [1500, -2])
+def test_d16_candidates_that_are_no_rows_are_searched_again(x, tmp_path, row):
+    """A block that is whole and of this run may still hold nonsense."""
+    plain = build_graph(x, k=8, resume=tmp_path / "c")
+    path = next((tmp_path / "c").glob("candidates-*.npz"))
+    with np.load(path) as file:
+        members = dict(file)
+    (index,) = (m for m in members.values() if (m.dtype.kind, m.ndim) == ("i", 2))
+    index[700, 3] = row
+    np.savez(path, **members)
+    again = build_graph(x, k=8, resume=tmp_path / "c")
+    assert differences(plain, again) == 0
+    assert any("again" in one for one in again.report["warnings"])
 
 
 def test_d16_blocks_of_another_run_are_computed_again(x, tmp_path):
@@ -157,6 +174,33 @@ def test_f02_a_second_run_refuses_and_a_dead_one_does_not_count(x, tmp_path):
         with pytest.raises(ResourceError, match=r"another run \(process \d+ on"):
             build_graph(x, k=8, resume=tmp_path / "c")
     build_graph(x, k=8, resume=tmp_path / "c")
+
+
+SLOW = """
+import time, numpy
+def f(a, b):
+    time.sleep(0.5)
+    return numpy.exp(-((a[:, None] - b) ** 2).sum(-1))
+"""
+
+
+def test_f02_two_real_runs_do_not_share_a_checkpoint(x, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW)
+    x = x[:100]
+    np.save("x.npy", x)
+    call = "build x.npy -k 8 --kernel slow:f -o g.npz -j 1 --resume c"
+    first = subprocess.Popen([*NNKGRAPH, *call.split()], stderr=subprocess.PIPE)
+    try:
+        while not Path("c/checkpoint.json").exists():
+            assert first.poll() is None, first.stderr.read()
+            time.sleep(0.02)
+        with pytest.raises(ResourceError, match=rf"process {first.pid} on"):
+            build_graph(x, k=8, kernel="slow:f", resume="c")
+        assert first.poll() is None
+    finally:
+        first.kill()
+        first.communicate()
 
 
 def test_results_are_kept_out_of_the_directory(x, tmp_path):

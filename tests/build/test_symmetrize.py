@@ -20,9 +20,10 @@ def random_case(n, m, seed):
         [rng.permutation([j for j in range(n) if j != i])[:m] for i in range(n)]
     )
     index[rng.random(index.shape) < 0.1] = -1
-    weights = rng.random(index.shape) * (rng.random(index.shape) < 0.7)
+    # Few values: ties are common.
+    weights = rng.choice([0.0, 0.25, 0.5, 1.0], index.shape)
     weights[index < 0] = 0
-    errors = rng.choice([0.1, 0.2, 0.3], n)  # few values: ties are common
+    errors = rng.choice([0.1, 0.2, 0.3], n)
     return Candidates(index, np.zeros(index.shape)), Neighborhoods(weights, errors)
 
 
@@ -32,7 +33,7 @@ def is_mapped(array):
     return array is not None
 
 
-def by_hand(rule, candidates, found, min_degree=0):
+def by_hand(rule, candidates, found, min_degree, K_qq):
     """The rules as methods describe them, with loops and dense matrices."""
     index, weights, J = candidates.index, found.weights, found.errors
     n = len(index)
@@ -53,7 +54,7 @@ def by_hand(rule, candidates, found, min_degree=0):
             larger = max(a, b)
             if rule.startswith("error"):
                 if S[i, j] and S[j, i]:
-                    tie = abs(J[i] - J[j]) <= 1e-12
+                    tie = abs(J[i] - J[j]) <= 1e-12 * max(K_qq[i], K_qq[j])
                     value = larger if tie else a if J[i] < J[j] else b
                 else:
                     value = larger if rule == "error-union" else 0
@@ -69,7 +70,8 @@ def by_hand(rule, candidates, found, min_degree=0):
             result[i, j] = (
                 larger if own[i, j] and not value and rule != "none" else value
             )
-    return result
+    wanted = W > 0 if rule == "none" else np.triu(np.maximum(W, W.T) > 0)
+    return result, int((wanted & (result == 0)).sum())
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -78,15 +80,16 @@ def by_hand(rule, candidates, found, min_degree=0):
 )
 def test_every_rule_is_what_it_says(rule, n, seed, min_degree):
     candidates, found = random_case(n, min(5, n - 1), seed)
-    matrix, dropped = symmetrize(
-        candidates, found, rule=rule, min_weight=0.0, min_degree=min_degree
-    )
-    expected = by_hand(rule, candidates, found, min_degree)
+    # Errors are equal or not in units of K_qq: here 1e12 makes them all equal.
+    own = np.random.default_rng(seed).choice([1.0, 1e12], n, p=[0.8, 0.2])
+    expected, lost = by_hand(rule, candidates, found, min_degree, own)
+    settings = {"rule": rule, "min_weight": 0.0, "min_degree": min_degree, "own": own}
+    matrix, dropped = symmetrize(candidates, found, **settings)
     assert np.array_equal(matrix.toarray(), expected)
+    assert dropped == lost
     matrix.check_format(full_check=True)
     assert matrix.has_canonical_format
     assert (matrix.data != 0).all()
-    assert dropped >= 0
     if rule != "none":
         assert (matrix != matrix.T).nnz == 0
 

@@ -1,5 +1,6 @@
 """No silent gaps: bridges, candidates that grow, rounding, and gates."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -10,8 +11,9 @@ from conftest import SAMPLES
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from nnkgraph.build.graph import build_graph, rounded
-from nnkgraph.errors import ParameterError
+from nnkgraph.build.graph import build_graph, find_candidates, rounded
+from nnkgraph.cli.outcome import check_quality
+from nnkgraph.errors import ParameterError, QualityError
 from nnkgraph.formats import read_graph, write_graph
 
 
@@ -66,6 +68,32 @@ def test_bridges_are_a_minimum_spanning_tree_of_the_components():
     tree = minimum_spanning_tree(between)
     length = distance[joined.bridges[:, 0], joined.bridges[:, 1]]
     assert np.sort(length) == pytest.approx(np.sort(tree.data))
+
+
+def test_bridges_that_tie_are_those_of_the_lowest_nodes():
+    # Two ladders side by side, in an order that has nothing to do with place.
+    x = np.array([[y, side] for side in (0.0, 9.0) for y in range(6)])
+    order = np.array([7, 3, 10, 1, 8, 5, 0, 11, 4, 2, 9, 6])
+    joined = build_graph(x[order], k=2, connect="mst")
+    pairs = [
+        (i, j)
+        for i, j in itertools.combinations(range(12), 2)
+        if np.square(x[order[i]] - x[order[j]]).sum() == 81
+    ]
+    assert len(pairs) == 6
+    assert joined.bridges.tolist() == [list(min(pairs))]
+
+
+def test_stored_candidates_of_a_copy_are_its_first_row(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    both = np.concatenate([x, x[[5, 5, 7]]])
+    found = find_candidates(both, k=6)
+    np.savez(tmp_path / "knn.npz", neighbors=found.index)
+    search = f"precomputed:path={tmp_path / 'knn.npz'}"
+    stored = build_graph(both, k=6, search=search).candidates
+    assert stored[40:].tolist() == [[5, *[-1] * 5], [5, *[-1] * 5], [7, *[-1] * 5]]
+    alone = find_candidates(x, k=6).index
+    assert np.sort(stored[:40]).tolist() == np.sort(alone).tolist()
 
 
 def test_copies_hang_on_connected_rows():
@@ -204,6 +232,13 @@ def test_a_missed_recall_fails_after_the_graph_was_written(run, tmp_path):
     assert "recall" in result.lines[-1]
     assert sparse.load_npz(tmp_path / "g.npz").shape == (200, 200)
     assert run(*call, "--min-recall", 0.9).code == 0
+
+
+def test_a_recall_that_nobody_knows_does_not_pass():
+    known = {"failure": "", "certificate": None, "search": {"recall": None}}
+    check_quality("g.npz", known, None)
+    with pytest.raises(QualityError, match=r"g\.npz: .*unknown"):
+        check_quality("g.npz", known, 0.0)
 
 
 def test_the_command_says_what_grew_and_what_was_joined(run, tmp_path):

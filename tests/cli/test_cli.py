@@ -1,6 +1,8 @@
 """The command line: mistakes get one line and the right code, results are whole."""
 
+import errno
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -835,3 +837,21 @@ def test_convert_writes_classes_and_names_the_file_beside(run, tmp_path, monkeyp
     result = run("convert", "h.gexf", "h.tsv")
     assert "h.tsv.nnk.npz: what h.tsv has no room for" in result.err
     assert "nnk.npz" not in run("convert", "h.gexf", "h.npz").err
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(one, 5) for one in ("ENOSPC", "ENOMEM", "EMFILE", "ENFILE", "EAGAIN")]
+    + [("EIO", 1)],
+)
+def test_what_the_system_lacks_is_no_bug(
+    run, points, tmp_path, monkeypatch, number, code
+):
+    def lacking(_process):
+        raise OSError(getattr(errno, number), "alas")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lacking)
+    result = run("build", points, "-o", tmp_path / "g.npz")
+    assert result.code == code
+    assert "alas" in result.lines[-1]
+    assert ("bug" in result.lines[-1]) == (code == 1)

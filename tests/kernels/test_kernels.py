@@ -234,6 +234,16 @@ def test_matrices_that_cannot_be_similarities(run, tmp_path, wrong, form):
     assert not (tmp_path / "g.npz").exists()
 
 
+@pytest.mark.parametrize(("row", "column"), [(3, 590), (590, 3), (599, 560)])
+def test_asymmetry_is_seen_in_every_block_of_rows(row, column):
+    gram = np.eye(600)
+    gram[row, column] = 0.5
+    kernel = registry.create("kernels", "precomputed")
+    low, high = sorted((row, column))
+    with pytest.raises(InputError, match=f"row {low}, column {high} is "):
+        kernel.prepare(gram, "gram.npy")
+
+
 FUNCTIONS = """
 import numpy as np
 

@@ -199,6 +199,10 @@ def test_kstar_says_where_k_was_too_small(digits):
     assert any("took all 3 candidates" in line for line in few.report["warnings"])
     many = build_graph(digits[:200], k=50, method="kstar:lc=10", scale="standard")
     assert not any("candidates" in line for line in many.report["warnings"])
+    # Where all others are candidates, there is no larger k to advise.
+    every = build_graph(digits[:20], k=19, method="kstar:lc=1e-6")
+    assert every.edges == 20 * 19 / 2
+    assert not any("larger k" in line for line in every.report["warnings"])
 
 
 def test_lle_is_the_best_combination_that_sums_to_one(digits):

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from nnkgraph.methods import qp
+from nnkgraph.methods import _pursuit, qp
+from nnkgraph.methods.qp import _active, _factor
 
 
 def pack(K):
@@ -90,6 +91,24 @@ def test_the_certificate_is_the_violation_of_what_is_returned():
     K, b = gaussian_problem(60, 5, d=2, sigma=300.0)
     theta, certificate, _ = solve_one(K, b)
     assert certificate == pytest.approx(violation(K, b, theta), abs=1e-15)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.7, 1.0, 1.5])
+def test_the_certificate_of_wrong_weights_is_their_violation(factor):
+    """Weights that are too large leave negative residuals at the chosen atoms."""
+    K, b = gaussian_problem(12, 3)
+    task = pack(K), b[np.newaxis], np.ones((1, 12), bool)
+    w, n = _factor.new_workspace(12)
+    theta = np.zeros((1, 12))
+    qp._solve_all(*task, w, n, theta, np.empty((2, 1)))
+    w[_factor.THETA] *= factor
+    expected = violation(K, b, factor * theta[0])
+    found = _active._violation(w, n) / w[_factor.PROOF, _factor.SCALE]
+    assert found == pytest.approx(expected, abs=1e-15)
+    assert _pursuit.violations(*task, factor * theta) == pytest.approx(
+        [expected], abs=1e-15
+    )
+    assert (expected < 1e-15) == (factor == 1)
 
 
 @pytest.mark.parametrize("copies", [2, 5])

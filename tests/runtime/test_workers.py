@@ -195,11 +195,9 @@ def test_d02_workers_that_always_die_are_reported(tmp_path):
 
 
 def test_workers_are_killed_whatever_they_do():
-    start = time.monotonic()
     with registry.create("executors", "processes").open(2) as pool:
-        futures = [pool.submit(time.sleep, 60) for _ in range(5)]
+        futures = [pool.submit(time.sleep, 1000) for _ in range(5)]
         time.sleep(0.2)
-    assert time.monotonic() - start < 30
     assert all(future.cancelled() for future in futures)
 
 
@@ -232,17 +230,15 @@ def test_d05_what_cannot_be_sent_is_an_error_and_no_hang(call, expected):
 
 
 def test_d07_a_worker_that_hangs_is_reported():
-    start = time.monotonic()
     with (
         registry.create("executors", "processes").open(2, block_timeout=1.0) as pool,
         pytest.raises(ResourceError, match="no worker finished a block within 1 s"),
     ):
         blocks.run(pool, _hang, None, (None,), rows=4, block=1)
-    assert time.monotonic() - start < 20
 
 
 def _hang(_task, _start, _stop):
-    time.sleep(60)
+    time.sleep(1000)  # longer than a test may take
     return (None,)
 
 
@@ -265,12 +261,10 @@ def _die_while_sending(_task, start, stop):
 
 def test_d03_workers_that_die_while_they_send_long_results_leave_no_hang():
     """Long results go through files: nobody waits for the rest of a message."""
-    begin = time.monotonic()
     with registry.create("executors", "processes").open(2) as pool:
         out = pool.output((40, 400_000), np.int32)
         with pytest.raises(ResourceError, match="workers died"):
             blocks.run(pool, _die_while_sending, None, (out,), rows=40, block=1)
-    assert time.monotonic() - begin < 60
 
 
 def test_children_of_the_caller_are_left_alone():

@@ -254,7 +254,7 @@ def browser(tmp_path_factory):
     """A Chromium that notes what the console says and what is requested."""
     webdriver = pytest.importorskip("selenium.webdriver")
     if not HAS_BROWSER:
-        pytest.skip("there is no chromium here")
+        pytest.skip("there is no chromium here: make browser installs it")
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
