@@ -27,7 +27,7 @@ def lines(options: argparse.Namespace) -> Iterator[Line]:
         "search": lambda: search.suite(threads, repeat),
         "command": lambda: commands.against_sklearn(folder, threads, repeat),
         "auto": commands.auto_against_best,
-        "stages": lambda: growth.stages(repeat),
+        "stages": lambda: growth.progress(repeat),
         "growth": growth.slopes,
     }
     for name in options.suite or QUICK:

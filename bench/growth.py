@@ -34,7 +34,7 @@ def _line(case: str, ours: str, other: str, pairs: list[tuple], aim: float) -> L
     return Line("stages", case, ours, other, ratio, ratios[0], ratios[-1], *middle, aim)
 
 
-def stages(repeat: int) -> Iterator[Line]:
+def progress(repeat: int) -> Iterator[Line]:
     """Compare stages of the same run, and runs with one and two workers."""
     with tempfile.TemporaryDirectory() as scratch:
         path = f"{scratch}/x.npy"

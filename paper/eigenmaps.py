@@ -70,8 +70,8 @@ def _embed(
         for one in (0, 1)
     ]
     values = {
-        "edges": graph.edges,
-        "edges_per_node": round(graph.edges / graph.nodes, 4),
+        "edges": graph.n_edges,
+        "edges_per_node": round(graph.n_edges / graph.n_nodes, 4),
         "published_edges_per_node": (
             EDGES_PER_NODE[case["data"]] if case["method"] == "nnk" else None
         ),

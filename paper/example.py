@@ -45,7 +45,7 @@ def run(setting: Setting) -> None:
             for method in _METHODS
         ]
         lines += [
-            {"data": name, "method": method, "edges": graph.edges}
+            {"data": name, "method": method, "edges": graph.n_edges}
             for method, graph in graphs
         ]
         where = Features.of(x, name=name)

@@ -145,7 +145,7 @@ def _propagate(
         found.append(
             {
                 "rows": len(x),
-                "edges_per_node": round(graph.edges / graph.nodes, 4),
+                "edges_per_node": round(graph.n_edges / graph.n_nodes, 4),
                 "seconds": round(seconds, 4),
                 "of_reached": round(float(np.mean(reached)), 4),
                 "of_all": round(

@@ -41,8 +41,8 @@ def run(setting: Setting) -> None:
             graph, seconds = build(kind, sets[case["data"]].x)
             degree = np.diff(graph.adjacency.indptr)
             yield {
-                "edges": graph.edges,
-                "edges_per_node": round(graph.edges / graph.nodes, 4),
+                "edges": graph.n_edges,
+                "edges_per_node": round(graph.n_edges / graph.n_nodes, 4),
                 "components": _components(graph.adjacency),
                 "isolated": int((degree == 0).sum()),
                 "seconds": round(seconds, 4),

@@ -49,15 +49,15 @@ _PACKAGES = ("h5py", "numba", "numpy", "pynndescent", "scipy")
 
 def facts(graph: Graph) -> dict[str, Any]:
     """Count nodes, edges, components and isolated nodes."""
-    n = graph.nodes
+    n = graph.n_nodes
     degree = np.diff(graph.adjacency.indptr).astype(np.int64)
     for some in row_slices(graph.adjacency.nnz, 16):
         degree += np.bincount(graph.adjacency.indices[some], minlength=n)
     components = component_labels(graph.adjacency)[0]
     return {
         "nodes": n,
-        "edges": int(graph.edges),
-        "edges_per_node": graph.edges / n,
+        "edges": int(graph.n_edges),
+        "edges_per_node": graph.n_edges / n,
         "components": int(components),
         "isolated": int((degree == 0).sum()),
         "directed": graph.directed,
@@ -286,6 +286,6 @@ def support(graph: Graph) -> Any:
     # A graph of another program may have anything there.
     if not isinstance(counts, list) or not all(type(one) is int for one in counts):
         return np.empty(0)
-    if min(counts, default=0) < 0 or sum(counts) > graph.nodes:
+    if min(counts, default=0) < 0 or sum(counts) > graph.n_nodes:
         return np.empty(0)
     return np.repeat(np.arange(len(counts)), counts)

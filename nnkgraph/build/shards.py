@@ -643,11 +643,11 @@ def _texts(part: Part, key: str) -> tuple[str, ...]:
 
 
 def merge_candidates(
-    found: list[Part], stages: Stages
+    found: list[Part], progress: Stages
 ) -> tuple[Candidates, dict[str, Any]]:
     """Return the candidates of all rows, and their provenance."""
     part = found[0]
-    with stages("read", len(found), "shards") as on_shard:
+    with progress("read", len(found), "shards") as on_shard:
         whole = _collected(found, on_shard)
     candidates = _candidates(whole["index"], whole["distance"], part)
     candidates = candidates_with_copies(candidates, _rows(whole.get("first"), part))
@@ -655,19 +655,19 @@ def merge_candidates(
     return candidates, provenance_of(part.common, settings)
 
 
-def merge_graph(found: list[Part], stages: Stages) -> Graph:
+def merge_graph(found: list[Part], progress: Stages) -> Graph:
     """Return the graph that ``build`` makes of all rows at once."""
-    solved = read_solved(found, stages)
-    with stages("symmetrize"):
+    solved = read_solved(found, progress)
+    with progress("symmetrize"):
         return assembled(solved)
 
 
-def read_solved(found: list[Part], stages: Stages) -> Solved:
+def read_solved(found: list[Part], progress: Stages) -> Solved:
     """Read the solved neighborhoods of all rows."""
     part = found[0]
     settings = dict(part.common["settings"])
     _check_settings(settings, part)
-    with stages("read", len(found), "shards") as on_shard:
+    with progress("read", len(found), "shards") as on_shard:
         whole = _collected(found, on_shard)
     ids = tuple(whole["ids"]) if "ids" in whole else None
     if ids is not None and len(set(ids)) != len(ids):

@@ -31,13 +31,13 @@ def check_report(
 
 
 def write_report(
-    path: str | None, known: dict[str, Any], stages: Stages, total: float, peak: int
+    path: str | None, known: dict[str, Any], progress: Stages, total: float, peak: int
 ) -> dict[str, Any]:
     """Add what is known about the process, write the report where one is wanted."""
     from nnkgraph import formats
     from nnkgraph.build.report import versions
 
-    timings = {name: stages.seconds.get(name, 0.0) for name in _TIMED}
+    timings = {name: progress.seconds.get(name, 0.0) for name in _TIMED}
     full = {
         **known,
         "timings": {**timings, "total": total},

@@ -231,9 +231,6 @@ class Graph(Convertible):
         """Number of edges: each undirected one counts once."""
         return self.adjacency.nnz if self.directed else self.adjacency.nnz // 2
 
-    nodes = n_nodes  # TEMPORARY
-    edges = n_edges  # TEMPORARY
-
     def __repr__(self) -> str:
         kind = "directed edges" if self.directed else "edges"
         return f"<Graph: {self.n_nodes} nodes, {self.n_edges} {kind}>"

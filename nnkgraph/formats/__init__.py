@@ -309,7 +309,7 @@ def write_graph(
     classes = None
     if labels is not None:
         check_classes(target, format=format)
-        classes = labels.for_rows(graph.nodes, graph.ids, "the graph").names()
+        classes = labels.for_rows(graph.n_nodes, graph.ids, "the graph").names()
     with Outputs(target) as outputs:
         stream = outputs.open(target)
         plugin.write_graph(stream, graph, Target(show(target), suffix, classes))

@@ -140,7 +140,7 @@ def fact_lines(graph: Graph) -> list[str]:
     """Return the comments for a graph, without their mark."""
     lines = [
         TITLE,
-        f"nodes: {graph.nodes}",
+        f"nodes: {graph.n_nodes}",
         f"directed: {'true' if graph.directed else 'false'}",
     ]
     if graph.ids is not None:

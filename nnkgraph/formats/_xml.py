@@ -223,7 +223,7 @@ def xml_classes(target: Target) -> dict[str, str]:
 def xml_names(graph: Graph) -> Sequence[str]:
     """Return what nodes are called in the file."""
     if graph.ids is None:
-        return [str(node) for node in range(graph.nodes)]
+        return [str(node) for node in range(graph.n_nodes)]
     return [_escaped(one) for one in graph.ids]
 
 

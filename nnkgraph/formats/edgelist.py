@@ -237,7 +237,7 @@ class EdgeList(Format):
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write each undirected edge once, from the node that comes first."""
         sep = _SEPARATORS[target.suffix.removesuffix(".gz")]
-        names = _names(graph.ids, graph.nodes, sep)
+        names = _names(graph.ids, graph.n_nodes, sep)
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write("".join(f"# {line}\n" for line in fact_lines(graph)))
             write(f"# source{sep}target{sep}weight\n")

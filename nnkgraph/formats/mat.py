@@ -278,7 +278,7 @@ class MatLab(Format):
         from scipy.sparse import csc_array
 
         a: Any = graph.adjacency
-        if 12 * a.nnz + 4 * graph.nodes > _MOST:  # before it is turned around
+        if 12 * a.nnz + 4 * graph.n_nodes > _MOST:  # before it is turned around
             raise _too_large("W", target)
         # By columns; of a symmetric matrix the rows are the columns.
         symmetric = (a.data, a.indices, a.indptr)

@@ -44,7 +44,7 @@ class Mtx(Format):
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write(f"%%MatrixMarket matrix coordinate real {kind}\n")
             write("".join(f"% {line}\n" for line in fact_lines(graph)))
-            write(f"{graph.nodes} {graph.nodes} {graph.edges}\n")
+            write(f"{graph.n_nodes} {graph.n_nodes} {graph.n_edges}\n")
             for rows, cols, weights in edge_blocks(graph):
                 if not graph.directed:
                     rows, cols = cols, rows  # noqa: PLW2901 - the lower triangle

@@ -34,13 +34,13 @@ class Pyg(Format):
         del target
         a = graph.adjacency
         index = np.empty((2, a.nnz), np.int64)
-        index[0] = np.repeat(np.arange(graph.nodes), np.diff(a.indptr))
+        index[0] = np.repeat(np.arange(graph.n_nodes), np.diff(a.indptr))
         index[1] = a.indices
         members: dict[str, Any] = {
             "edge_index": index,
             # In full: whoever wants float32 has it at once, nobody gets bits back.
             "edge_weight": a.data.astype(np.float64, copy=False),
-            "num_nodes": np.array(graph.nodes, np.int64),
+            "num_nodes": np.array(graph.n_nodes, np.int64),
         }
         write_archive(stream, members | graph_members(graph))
 

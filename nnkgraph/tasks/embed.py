@@ -177,7 +177,7 @@ def embed(
     component: str = "largest",
     solver: str = "auto",
     name: str = "graph",
-    stages: Stages | None = None,
+    progress: Stages | None = None,
 ) -> Embedding:
     """Solve L f = lambda D f and keep the smallest eigenvalues but the zero.
 
@@ -194,29 +194,29 @@ def embed(
     """
     _check(dimensions, component, solver)
     check_undirected(graph, name)
-    stages = stages or Stages()
+    progress = progress or Stages()
     s, root = scaled(graph.adjacency)
     parts = sorted(pieces(s), key=len, reverse=True)
     taken = parts[:1] if component == "largest" else parts
     _check_size(len(parts[0]), dimensions, name, alone=component == "largest")
-    coordinates = np.full((graph.nodes, dimensions), np.nan)
+    coordinates = np.full((graph.n_nodes, dimensions), np.nan)
     eigenvalues = np.full((len(taken), dimensions), np.nan)
-    place = np.full(graph.nodes, -1)
+    place = np.full(graph.n_nodes, -1)
     worst = 0.0
-    with stages("solve", sum(map(len, taken))) as on_rows, _one_thread():
+    with progress("solve", sum(map(len, taken))) as on_rows, _one_thread():
         for at, part in enumerate(taken):
             place[part] = at
             coordinates[part] = 0.0
             p = min(dimensions, len(part) - 1)
             if p:
-                inner = s if len(part) == graph.nodes else block(s, part, part)
+                inner = s if len(part) == graph.n_nodes else block(s, part, part)
                 found = smallest(inner, root[part], p, solver)
                 eigenvalues[at, :p] = found[0]
                 worst = max(worst, found[2])
                 coordinates[part, :p] = _signed(found[1] / root[part, np.newaxis])
             on_rows(len(part))
     facts = {
-        "nodes": graph.nodes,
+        "nodes": graph.n_nodes,
         "components": len(parts),
         "embedded_components": len(taken),
         "embedded_nodes": int((place >= 0).sum()),

@@ -38,7 +38,7 @@ _GAP = 1.0
 """Room between components: about that between two nodes."""
 
 
-def lay_out(graph: Graph, *, stages: Stages | None = None) -> Places:
+def lay_out(graph: Graph, *, progress: Stages | None = None) -> Places:
     """Return a place for every node, in the square from -1/2 to 1/2.
 
     Weights and directions of edges do not count. Equal graphs have equal places.
@@ -49,17 +49,17 @@ def lay_out(graph: Graph, *, stages: Stages | None = None) -> Places:
     joined = abs(graph.adjacency)
     joined = joined.maximum(joined.T).tocsr()
     boxes = []
-    stages = stages or Stages()
+    progress = progress or Stages()
     # One thread keeps sums in one order.
     with (
-        stages("layout", graph.nodes) as on_rows,
+        progress("layout", graph.n_nodes) as on_rows,
         threadpool_limits(limits=1, user_api="blas"),
     ):
         for part in parts:
-            own = joined if len(part) == graph.nodes else None
+            own = joined if len(part) == graph.n_nodes else None
             boxes.append(_box(block(joined, part, part) if own is None else own))
             on_rows(len(part))
-    return _framed(_packed(parts, boxes, graph.nodes))
+    return _framed(_packed(parts, boxes, graph.n_nodes))
 
 
 def _box(joined: csr_array) -> Places:

@@ -303,22 +303,22 @@ def propagate(
     laplacian: str = "combinatorial",
     solver: str = "auto",
     name: str = "graph",
-    stages: Stages | None = None,
+    progress: Stages | None = None,
 ) -> Propagated:
     """Give every node that labels reach the class with the largest weight.
 
     Labels are brought into the order of the nodes by their ids, where both have ids.
     See ``Propagator`` for the options, and for many labelings of one graph.
     """
-    stages = stages or Stages()
+    progress = progress or Stages()
     _check(laplacian, solver)
-    labels = labels.for_rows(graph.nodes, graph.ids, name)
+    labels = labels.for_rows(graph.n_nodes, graph.ids, name)
     if not labels.known.any():
         raise InputError(
             f"{labels.name}: all {len(labels.codes)} labels are missing: at least one "
             "is needed"
         )
-    with stages("solve"):
+    with progress("solve"):
         ready = Propagator(graph, name)
         classes = len(labels.classes)
         return ready(labels.codes, classes, laplacian=laplacian, solver=solver)

@@ -39,7 +39,7 @@ def numbers(values: FloatArray) -> Iterable[str]:
 
 def names(graph: Graph) -> Sequence[str | int]:
     """Return the ids of the nodes, or their numbers."""
-    return range(graph.nodes) if graph.ids is None else graph.ids
+    return range(graph.n_nodes) if graph.ids is None else graph.ids
 
 
 def archive(members: Mapping[str, Any]) -> bytes:

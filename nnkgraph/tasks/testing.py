@@ -489,8 +489,8 @@ def _check_graphs(chosen: Any, path: Path, suffix: str) -> None:
 
 def _check_same(graph: Graph, found: Graph) -> None:
     _demand(
-        found.nodes == graph.nodes,
-        f"{graph.nodes} nodes became {found.nodes}: isolated nodes have to survive",
+        found.n_nodes == graph.n_nodes,
+        f"{graph.n_nodes} nodes became {found.n_nodes}: isolated nodes have to survive",
     )
     _demand(found.ids == graph.ids, "the ids of the nodes are others when read again")
     _demand(found.directed is graph.directed, "directed is another when read again")

@@ -78,7 +78,7 @@ def test_a_graph_is_what_the_algorithm_says(n, d, seed, data):
 
 def test_a_unit_square_has_four_edges():
     graph = build_graph([[0, 0], [0, 1], [1, 0], [1, 1]], k=2)
-    assert graph.edges == 4
+    assert graph.n_edges == 4
     assert symmetric(graph)
     assert len(set(graph.adjacency.data)) == 1
 
@@ -87,7 +87,7 @@ def test_a_unit_square_has_four_edges():
 def test_c14_a_grid_keeps_the_edges_of_the_grid(k):
     x = np.stack(np.meshgrid(range(6), range(6)), -1).reshape(-1, 2)
     graph = build_graph(x, k=k)
-    assert graph.edges == 60
+    assert graph.n_edges == 60
     assert symmetric(graph)
     assert same(graph, build_graph(x, k=k))
     row, column = graph.adjacency.nonzero()
@@ -115,7 +115,7 @@ class TestDuplicates:
 
     def test_keep_joins_every_point_with_its_copy(self, fifty):
         graph = build_graph(np.repeat(fifty, 2, axis=0), k=10, duplicates="keep")
-        assert graph.edges == 50
+        assert graph.n_edges == 50
         assert graph.report["isolated"] == 0
         assert (graph.adjacency.data == 1).all()
 
@@ -142,7 +142,7 @@ class TestDuplicates:
 
     def test_c06_identical_rows_alone_make_a_star(self):
         graph = build_graph(np.ones((40, 2)))
-        assert graph.edges == 39
+        assert graph.n_edges == 39
         assert graph.adjacency[[0]].sum() == 39
         kept = build_graph(np.ones((40, 2)), duplicates="keep")
         assert kept.report["isolated"] == 0
@@ -199,7 +199,7 @@ def test_b05_any_bandwidth_gives_a_graph_and_a_warning(name, factor, request):
 def test_where_similarities_underflow_weights_are_zero_but_proven():
     x = np.array([[0.0], [1.0], [3.0], [6.0]])
     graph = build_graph(x, k=2, sigma=1e-3)
-    assert graph.edges == 0
+    assert graph.n_edges == 0
     assert graph.report["certificate"]["kkt_max"] <= 1e-12
     assert graph.errors.tolist() == [0.5] * 4
 
@@ -305,8 +305,8 @@ def test_scalings_do_what_their_names_say(scale, roll):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_c02_c03_few_nodes_are_enough(n):
     graph = build_graph(np.arange(n * 2.0).reshape(n, 2) ** 2)
-    assert graph.nodes == n
-    assert graph.edges == max(0, n - 1)
+    assert graph.n_nodes == n
+    assert graph.n_edges == max(0, n - 1)
     assert graph.report["isolated"] == (n == 1)
 
 
@@ -389,7 +389,7 @@ def test_knn_has_the_kernel_as_weight_and_no_error(roll):
     squares = ((roll[row] - roll[column]) ** 2).sum(axis=1)
     assert graph.adjacency.data == pytest.approx(np.exp(-squares / 8))
     assert graph.errors is None
-    assert graph.edges >= 5 * len(roll) / 2
+    assert graph.n_edges >= 5 * len(roll) / 2
 
 
 def test_provenance_holds_what_determines_the_graph_and_nothing_else(digits):

@@ -44,7 +44,7 @@ def test_networkx_gets_everything(graph):
     found = graph.to_networkx()
     assert found.is_directed() == graph.directed
     assert list(found) == IDS
-    assert found.number_of_edges() == graph.edges
+    assert found.number_of_edges() == graph.n_edges
     assert found.degree("node 39") == 0
     assert (nx.to_scipy_sparse_array(found) != graph.adjacency).nnz == 0
     errors = nx.get_node_attributes(found, "error")
@@ -57,7 +57,7 @@ def test_igraph_gets_everything(graph):
     assert found.is_directed() == graph.directed
     assert found.vs["name"] == IDS
     assert found.vs["error"] == graph.errors.tolist()
-    assert found.ecount() == graph.edges
+    assert found.ecount() == graph.n_edges
     assert found.degree(39) == 0
     there = found.get_adjacency_sparse("weight")
     assert abs(there - graph.adjacency).max() == 0
@@ -66,7 +66,7 @@ def test_igraph_gets_everything(graph):
 def test_pygsp_gets_everything_but_names(graph):
     found = graph.to_pygsp()
     assert found.is_directed() == graph.directed
-    assert (found.n_vertices, found.n_edges) == (40, graph.edges)
+    assert (found.n_vertices, found.n_edges) == (40, graph.n_edges)
     assert abs(found.W - graph.adjacency).max() == 0
     assert found.signals["error"].tolist() == graph.errors.tolist()
     found.compute_laplacian()

@@ -188,11 +188,11 @@ def test_e12_graphml_reads_bit_exact_in_networkx_and_igraph(tmp_path, directed):
     theirs = nx.read_graphml(tmp_path / "g.graphml")
     assert theirs.is_directed() == directed
     assert list(theirs.nodes) == list(graph.ids)
-    assert theirs.number_of_edges() == graph.edges
+    assert theirs.number_of_edges() == graph.n_edges
     assert all(theirs.edges[pair]["weight"] == w for pair, w in wanted.items())
     assert [theirs.nodes[i]["error"] for i in graph.ids] == graph.errors.tolist()
     other = igraph.Graph.Read_GraphML(str(tmp_path / "g.graphml"))
-    assert (other.vcount(), other.ecount()) == (graph.nodes, graph.edges)
+    assert (other.vcount(), other.ecount()) == (graph.n_nodes, graph.n_edges)
     assert other.is_directed() == directed
     assert tuple(other.vs["id"]) == graph.ids
     assert other.vs["error"] == graph.errors.tolist()
@@ -261,7 +261,7 @@ def test_edge_lists_read_in_networkx(tmp_path, suffix, sep):
     assert lines[:3] == ["# nnkgraph graph", "# nodes: 7", "# directed: false"]
     assert lines[3].startswith("# provenance: {")
     assert lines[4] == f"# source{sep}target{sep}weight"
-    assert len(lines) == 5 + graph.edges
+    assert len(lines) == 5 + graph.n_edges
     theirs = nx.read_weighted_edgelist(path, comments="#", delimiter=sep, nodetype=int)
     assert {(*sorted(e), w) for *e, w in theirs.edges.data("weight")} == {
         (i, j, w) for i, j, w in _upper(graph)
@@ -287,7 +287,7 @@ def test_mtx_reads_bit_exact_in_scipy(tmp_path, directed):
     assert (theirs != graph.adjacency).nnz == 0
     kind = "general" if directed else "symmetric"
     assert scipy.io.mminfo(tmp_path / "g.mtx")[2:] == (
-        graph.edges,
+        graph.n_edges,
         "coordinate",
         "real",
         kind,

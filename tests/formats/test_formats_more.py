@@ -46,7 +46,7 @@ def test_networkx_reads_gexf_to_the_bit(tmp_path, directed, ids):
     names = graph.ids or [str(node) for node in range(7)]
     assert theirs.is_directed() == directed
     assert list(theirs.nodes) == list(names)
-    assert theirs.number_of_edges() == graph.edges
+    assert theirs.number_of_edges() == graph.n_edges
     for i, j in zip(*graph.adjacency.nonzero(), strict=True):
         assert theirs.edges[names[i], names[j]]["weight"] == graph.adjacency[i, j]
     assert [theirs.nodes[i]["error"] for i in names] == graph.errors.tolist()
@@ -123,7 +123,7 @@ def test_pyg_arrays_have_both_directions_in_order(tmp_path):
         index, weight = data["edge_index"], data["edge_weight"]
         assert data["num_nodes"] == 7
     assert index.dtype == np.int64
-    assert index.shape == (2, 2 * graph.edges)
+    assert index.shape == (2, 2 * graph.n_edges)
     assert (np.diff(index[0] * 7 + index[1]) > 0).all()
     both = sp.coo_array((weight, tuple(index)), shape=(7, 7))
     assert (both != graph.adjacency).nnz == 0
@@ -135,10 +135,10 @@ def test_bare_arrays_of_pyg_are_read(tmp_path):
     index = np.array([[0, 1, 1, 2], [1, 0, 2, 1]], np.int32)
     np.savez(path, edge_index=index)
     graph = formats.read_graph(path)
-    assert (graph.nodes, graph.directed, graph.edges) == (3, False, 2)
+    assert (graph.n_nodes, graph.directed, graph.n_edges) == (3, False, 2)
     np.savez(path, edge_index=index[:, :1], edge_attr=np.ones((1, 1)), num_nodes=5)
     graph = formats.read_graph(path)
-    assert (graph.nodes, graph.directed, graph.edges) == (5, True, 1)
+    assert (graph.n_nodes, graph.directed, graph.n_edges) == (5, True, 1)
     np.savez(tmp_path / "plain.npz", edge_index=index)
     assert formats.read_graph(tmp_path / "plain.npz", format="pyg").edges == 2
     with pytest.raises(InputError, match="holds a graph, not features"):
@@ -189,7 +189,7 @@ def test_parquet_edges_of_other_programs_are_read(tmp_path):
     weight = pa.array([2, 3], pa.int8())
     path = table(tmp_path / "g.parquet", weight=weight, source=[0, 3], target=[1, 0])
     graph = formats.read_graph(path)
-    assert (graph.ids, graph.nodes) == (None, 4)
+    assert (graph.ids, graph.n_nodes) == (None, 4)
     assert pairs(graph) == {(0, 1): 2, (0, 3): 3}
 
 

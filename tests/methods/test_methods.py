@@ -201,7 +201,7 @@ def test_kstar_says_where_k_was_too_small(digits):
     assert not any("candidates" in line for line in many.report["warnings"])
     # Where all others are candidates, there is no larger k to advise.
     every = build_graph(digits[:20], k=19, method="kstar:lc=1e-6")
-    assert every.edges == 20 * 19 / 2
+    assert every.n_edges == 20 * 19 / 2
     assert not any("larger k" in line for line in every.report["warnings"])
 
 
@@ -252,7 +252,7 @@ def test_eps_takes_three_sigma_by_default(roll):
     graph = build_graph(x, k=10, method="eps")
     distance = np.sqrt(np.square(x[:, None] - x).sum(-1))
     near = distance <= 3 * graph.report["sigma"]
-    assert graph.edges == (near.sum() - 300) // 2
+    assert graph.n_edges == (near.sum() - 300) // 2
 
 
 def test_eps_on_the_very_radius_counts(tmp_path):
@@ -291,8 +291,8 @@ def test_tiny_inputs_give_graphs(method):
     for n in (1, 2, 3):
         x = np.arange(2.0 * n).reshape(n, 2) ** 2
         graph = build_graph(x, method="l1:eta=0" if method == "l1" else method)
-        assert graph.nodes == n
-        assert graph.edges >= (n > 1)
+        assert graph.n_nodes == n
+        assert graph.n_edges >= (n > 1)
 
 
 @pytest.mark.parametrize(

@@ -210,10 +210,13 @@ def test_a_graph_as_sparse_as_nnk_has_nearly_its_edges():
     kind = graphs.Kind("knn", "knn", 15, "mutual", matched=True)
     found, _ = graphs.build(kind, x)
     near = [
-        abs(graphs.build(graphs.Kind("", "knn", k, "mutual"), x)[0].edges - nnk.edges)
+        abs(
+            graphs.build(graphs.Kind("", "knn", k, "mutual"), x)[0].n_edges
+            - nnk.n_edges
+        )
         for k in range(1, 16)
     ]
-    assert abs(found.edges - nnk.edges) == min(near)
+    assert abs(found.n_edges - nnk.n_edges) == min(near)
 
 
 def test_eigenmaps_unroll_and_are_kept(setting, monkeypatch):

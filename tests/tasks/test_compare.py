@@ -42,7 +42,7 @@ def test_regressions_saturate_and_knn_grows(roll):
 def test_lines_are_what_build_gives(roll):
     line = next(x for x in roll.lines if x["method"] == "nnk" and x["k"] == 20)
     graph = build_graph(np.load(ROLL), k=20, sigma=roll.sigma)
-    assert line["edges"] == graph.edges
+    assert line["edges"] == graph.n_edges
     assert line["components"] == graph.report["components"]
     assert line["isolated"] == graph.report["isolated"]
     assert line["mean_error"] == graph.report["error"]["mean"]

@@ -223,7 +223,7 @@ def test_histograms_count_every_node_and_every_edge_once():
     )
     for what, total in (
         ("degrees", N),
-        ("weights", graph.edges),
+        ("weights", graph.n_edges),
         ("support", N),
         ("errors", N),
     ):

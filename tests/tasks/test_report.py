@@ -63,12 +63,12 @@ def test_the_page_holds_the_whole_graph():
     assert np.array_equal(numbers(drawn["error"]), graph.errors.astype("f4"))
     tiles = dict(found["tiles"])
     assert tiles["nodes"] == 60
-    assert tiles["edges"] == graph.edges
+    assert tiles["edges"] == graph.n_edges
     assert found["proof"]["state"] == "good"
     titles = [chart["title"] for chart in found["charts"]]
     assert titles == ["Degrees", "Weights", "Support", "Errors"]
     assert [sum(chart["counts"]) for chart in found["charts"]] == [
-        *(60, graph.edges, 60, 60)
+        *(60, graph.n_edges, 60, 60)
     ]
     assert ["method", "nnk"] in found["parameters"]
     assert found["checks"] is None
@@ -173,7 +173,7 @@ def test_unusual_graphs_have_a_page(kind):
         "single": lambda: Graph(csr_array((1, 1))),
     }[kind]()
     found = held(page(graph))
-    assert len(numbers(found["graph"]["weight"])) == graph.edges
+    assert len(numbers(found["graph"]["weight"])) == graph.n_edges
     assert np.isfinite(numbers(found["graph"]["x"])).all()
 
 

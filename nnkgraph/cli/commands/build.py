@@ -122,9 +122,9 @@ def _build_one(job: _Job, ways: _Ways, settings: dict[str, Any]) -> None:
     from nnkgraph.tasks.columns import column_remarks
 
     place = _check_names(job, ways)
-    stages, start = Progress(), time.perf_counter()
+    progress, start = Progress(), time.perf_counter()
     with MemoryWatch() as watch, limited(ways.memory):
-        with stages("read"):
+        with progress("read"):
             kernel = settings["kernel"]
             matrix = read_features(job.features, kernel=kernel, **ways.reading)
         if place:
@@ -143,9 +143,9 @@ def _build_one(job: _Job, ways: _Ways, settings: dict[str, Any]) -> None:
         check_output_room(job.output, rows, k, place.identity[1] if place else 0)
         if ways.dry_run:
             return
-        known = _made(job, ways, place, matrix, settings, stages)
+        known = _made(job, ways, place, matrix, settings, progress)
     total = time.perf_counter() - start
-    full = write_report(job.report, known, stages, total, watch.peak)
+    full = write_report(job.report, known, progress, total, watch.peak)
     say_result(job.features, job.output, full)
     check_quality(job.output, full, ways.min_recall)
 
@@ -199,7 +199,7 @@ def _made(
     place: Place | None,
     matrix: Features,
     settings: dict[str, Any],
-    stages: Stages,
+    progress: Stages,
 ) -> dict[str, Any]:
     """Build and write a graph, or a shard of one; return what is known about it."""
     from nnkgraph import formats
@@ -211,19 +211,19 @@ def _made(
     running: dict[str, Any] = {
         "shared_dir": folder_of(job.output),
         "resume": job.resume,
-        "progress": stages,
+        "progress": progress,
     }
     if ways.shard:
         from nnkgraph.build.shards import WHOLE, build_shard, write_part
 
         chosen = {key: one for key, one in settings.items() if key not in WHOLE}
         part, known = build_shard(matrix, ways.shard, **chosen, **running)
-        with stages("write"):
+        with progress("write"):
             write_part(job.output, part)
     else:
         graph = build_graph(matrix, **settings, **running)
         known = graph.report.as_dict()
-        with stages("write"):
+        with progress("write"):
             if place is None:
                 formats.write_graph(job.output, graph, format=ways.write_format)
             else:

@@ -178,8 +178,8 @@ def command(
         for one, rows in ((test_labels, points), (split, x))
     )
     say_order(train, x.ids, y, marks, graph=False)
-    stages = Progress()
-    found = classify(x, y, points, truth, split=marks, progress=stages, **settings)
+    progress = Progress()
+    found = classify(x, y, points, truth, split=marks, progress=progress, **settings)
     if output is not None:
         from nnkgraph.tasks.tables import as_csv, as_npz
 
@@ -189,7 +189,7 @@ def command(
     if output is not None:
         talk.summary(f"{output}: {found.about['test_rows']} rows predicted")
     if json:
-        facts = {**found.facts, "seconds": stages.seconds}
+        facts = {**found.facts, "seconds": progress.seconds}
         talk.as_json(facts)
     else:
         talk.data(_lines(found))

@@ -59,5 +59,5 @@ def command(
         classes = read_labels(labels, **table, known=read.ids, minus_one=True)
         say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
-    talk.summary(f"{output}: {read.nodes} nodes, {read.edges} edges")
+    talk.summary(f"{output}: {read.n_nodes} nodes, {read.n_edges} edges")
     say_sidecar(output)

@@ -74,7 +74,7 @@ def command(
         dimensions=dimensions,
         component=component,
         name=graph,
-        stages=Progress(),
+        progress=Progress(),
     )
     formats.write_file(output, embedding_content(output, nodes, found))
     _say(output, found.facts)

@@ -50,7 +50,7 @@ def command(
     from nnkgraph.runtime.limits import MemoryWatch
 
     checked: dict[str, Any] = {"no_clobber": no_clobber, "inputs": shards}
-    stages, start = Progress(), time.perf_counter()
+    progress, start = Progress(), time.perf_counter()
     with MemoryWatch() as watch, limited(memory):
         parts = read_parts(shards)
         solved = parts[0].kind == "graph"
@@ -58,19 +58,19 @@ def command(
         formats.check_output(output, format=format, kind=kind, **checked)
         outcome.check_report(report, output, **checked)
         if solved:
-            graph = merge_graph(parts, stages)
-            with stages("write"):
+            graph = merge_graph(parts, progress)
+            with progress("write"):
                 formats.write_graph(output, graph, format=format)
             known = graph.report.as_dict()
         else:
-            found, about = merge_candidates(parts, stages)
-            with stages("write"):
+            found, about = merge_candidates(parts, progress)
+            with progress("write"):
                 formats.write_candidates(output, found, provenance=about, format=format)
             search, notes = search_facts(found), list(found.notes)
             known = {**about, "nodes": len(found.index), "shards": len(parts)}
             known |= {"search": search, "notes": notes}
     total = time.perf_counter() - start
-    full = outcome.write_report(report, known, stages, total, watch.peak)
+    full = outcome.write_report(report, known, progress, total, watch.peak)
     source = f"{len(shards)} shards"
     if solved:
         outcome.say_result(source, output, full)

@@ -116,7 +116,7 @@ def command(
     graphs = [(name, read_graph(name)) for name in named]
     read = _read(given, format, table, graphs[0][1].ids)
     if what == "graph" and given["coords"] is None:
-        read["coordinates"] = plot.laid_out(graphs, stages=Progress())
+        read["coordinates"] = plot.laid_out(graphs, progress=Progress())
     _say_order(graphs, read)
     if what == "graph":
         figure = plot.draw(graphs, **read, title=title)
@@ -138,7 +138,7 @@ def command(
         talk.summary(
             f"{graph}: laid out by the number of edges between nodes; or give --coords"
         )
-    nodes = graphs[0][1].nodes
+    nodes = graphs[0][1].n_nodes
     some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
     talk.summary(f"{output}: {what} of {some} nodes drawn")
 

@@ -101,7 +101,7 @@ def command(
     real = read_labels(truth, **meaning, **tables.labels(truth)) if truth else None
     say_order(graph, nodes.ids, known, real)
     some, real = _prepared(nodes, graph, known, real, share, seed)
-    found = propagate(nodes, some, laplacian=laplacian, name=graph, stages=Progress())
+    found = propagate(nodes, some, laplacian=laplacian, name=graph, progress=Progress())
     checked = _checked(found, some, real)
     formats.write_file(output, label_content(output, nodes, found, some.classes))
     drawn = {} if share is None else {"sample": share, "seed": seed}
@@ -124,10 +124,10 @@ def _prepared(
 
     from nnkgraph.tasks.propagate import sample
 
-    known = known.for_rows(nodes.nodes, nodes.ids, graph)
+    known = known.for_rows(nodes.n_nodes, nodes.ids, graph)
     if share is not None:
         return replace(known, codes=sample(known.codes, share, seed)), known
-    return known, real and real.for_rows(nodes.nodes, nodes.ids, graph)
+    return known, real and real.for_rows(nodes.n_nodes, nodes.ids, graph)
 
 
 def _checked(

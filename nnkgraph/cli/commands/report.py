@@ -79,11 +79,11 @@ def command(
         said = {"format": None, **tables.others(coords, for_nodes=True)}
         found["coordinates"] = read_features(coords, **said, known=nodes.ids, gaps=True)
     say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
-    facts = page_facts(nodes, name=graph, **found, stages=Progress())
+    facts = page_facts(nodes, name=graph, **found, progress=Progress())
     content = written(graph, facts).encode("utf-8")
     formats.write_file(output, content)
-    drawn = "drawn" if nodes.nodes <= MOST_NODES else "too many to be drawn"
-    talk.summary(f"{output}: {in_words(len(content))}, {nodes.nodes} nodes {drawn}")
+    drawn = "drawn" if nodes.n_nodes <= MOST_NODES else "too many to be drawn"
+    talk.summary(f"{output}: {in_words(len(content))}, {nodes.n_nodes} nodes {drawn}")
     _check(graph, facts)
 
 

@@ -61,7 +61,7 @@ def command(
     sparse: Any = "similarities" if gram else ""
     matrix = read_features(features, format=of_features, sparse=sparse, **table)
     found = verify(
-        matrix, known, sample=sample, seed=seed, name=graph, stages=Progress()
+        matrix, known, sample=sample, seed=seed, name=graph, progress=Progress()
     )
     if json:
         talk.as_json(_described(found))

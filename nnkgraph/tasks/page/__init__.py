@@ -46,18 +46,18 @@ def drawing(
     name: str,
     labels: Labels | None,
     coordinates: Features | None,
-    stages: Stages | None,
+    progress: Stages | None,
 ) -> dict[str, Any]:
     """Return ``graph``, what is drawn, or None, and its ``caption``."""
-    if graph.nodes > MOST_NODES:
+    if graph.n_nodes > MOST_NODES:
         text = (
-            f"{graph.nodes:,} nodes are too many to be drawn here: the limit is "
+            f"{graph.n_nodes:,} nodes are too many to be drawn here: the limit is "
             f"{MOST_NODES:,}. A picture (plot) shows them."
         )
         return {"graph": None, "caption": text}
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
     if coordinates is None:
-        at = lay_out(graph, stages=stages)
+        at = lay_out(graph, progress=progress)
         caption = (
             "Nodes are laid out by the graph alone: the more edges lie between two, "
             "the farther they are apart."
@@ -66,14 +66,14 @@ def drawing(
             caption += " Components lie beside each other, in no order but by size."
     else:
         at, caption = _given(graph, name, coordinates)
-    component = np.full(graph.nodes, -1, np.int32)
+    component = np.full(graph.n_nodes, -1, np.int32)
     for number, part in enumerate(parts[:_COLORED]):
         component[part] = number
     edges = graph.adjacency.tocoo()
     keep = np.arange(edges.nnz) if graph.directed else edges.row < edges.col
     row, column, weight = edges.row[keep], edges.col[keep], edges.data[keep]
     order = np.argsort(-weight, kind="stable")
-    short = "u2" if graph.nodes <= 1 << 16 else "u4"
+    short = "u2" if graph.n_nodes <= 1 << 16 else "u4"
     return {
         "caption": caption,
         "graph": {
@@ -133,11 +133,11 @@ def figures(
     name: str,
     features: Features | None,
     labels: Labels | None,
-    stages: Stages | None,
+    progress: Stages | None,
 ) -> dict[str, Any]:
     """Return everything on the page but the drawing; plain JSON values."""
     about = description(graph)
-    proof, checks, looked = _proof(graph, features, name, stages)
+    proof, checks, looked = _proof(graph, features, name, progress)
     return {
         "lead": _lead(about),
         "tiles": _tiles(about),
@@ -170,7 +170,7 @@ def _tiles(about: dict[str, Any]) -> list[list[Any]]:
 
 
 def _proof(
-    graph: Graph, features: Features | None, name: str, stages: Stages | None
+    graph: Graph, features: Features | None, name: str, progress: Stages | None
 ) -> tuple[dict[str, str], list[list[str]] | None, str]:
     """Return what is known about the correctness of the graph."""
     facts = graph.provenance
@@ -189,7 +189,7 @@ def _proof(
     if features is None:
         return proof, None, ""
     try:
-        found = verify(features, graph, sample=_SAMPLE, name=name, stages=stages)
+        found = verify(features, graph, sample=_SAMPLE, name=name, progress=progress)
     except InputError as error:
         return proof, [["all", "not checked", str(error)]], "With the features:"
     if found.failed:
@@ -237,7 +237,7 @@ def _components(graph: Graph) -> dict[str, Any]:
     sizes = np.sort(np.bincount(label, minlength=count))[::-1]
     values, times = np.unique(sizes, return_counts=True)
     rows = [
-        [int(v), int(t), _percent(v * t, graph.nodes)]
+        [int(v), int(t), _percent(v * t, graph.n_nodes)]
         for v, t in zip(values, times, strict=True)
     ]
     rows.reverse()
@@ -311,7 +311,7 @@ def page(
     features: Features | None = None,
     labels: Labels | None = None,
     coordinates: Features | None = None,
-    stages: Stages | None = None,
+    progress: Stages | None = None,
 ) -> str:
     """Return the page as HTML; `page_facts` says what the parameters are."""
     return written(
@@ -322,7 +322,7 @@ def page(
             features=features,
             labels=labels,
             coordinates=coordinates,
-            stages=stages,
+            progress=progress,
         ),
     )
 
@@ -334,7 +334,7 @@ def page_facts(
     features: Features | None = None,
     labels: Labels | None = None,
     coordinates: Features | None = None,
-    stages: Stages | None = None,
+    progress: Stages | None = None,
 ) -> dict[str, Any]:
     """Return all that a page says; plain JSON values.
 
@@ -358,10 +358,10 @@ def page_facts(
     InputError
         Where features, labels or coordinates do not fit the graph.
     """
-    known = None if labels is None else labels.for_rows(graph.nodes, graph.ids, name)
+    known = None if labels is None else labels.for_rows(graph.n_nodes, graph.ids, name)
     return {
-        **figures(graph, name, features, known, stages),
-        **drawing(graph, name, known, coordinates, stages),
+        **figures(graph, name, features, known, progress),
+        **drawing(graph, name, known, coordinates, progress),
     }
 
 

@@ -45,7 +45,7 @@ def draw_adjacency(
     from matplotlib.colors import LogNorm, Normalize
 
     ordered = [_codes(graph, labels, name) for name, graph in graphs]
-    counted = any(graph.nodes > CELLS for _, graph in graphs)
+    counted = any(graph.n_nodes > CELLS for _, graph in graphs)
     cells = [
         matrix_cells(graph, codes, counted=counted)
         for (_, graph), codes in zip(graphs, ordered, strict=True)
@@ -63,14 +63,14 @@ def draw_adjacency(
             cmap=_colors(),
             norm=norm,
             interpolation="nearest",
-            extent=(0, graph.nodes, graph.nodes, 0),
+            extent=(0, graph.n_nodes, graph.n_nodes, 0),
         )
         panel.set_title(text, fontsize=11)
         panel.spines[:].set_color("#c0c0c0")
         panel.tick_params(labelsize=9, color=QUIET)
         if labels is not None:
             _separate(panel, codes, labels.classes)
-    block = max(block_size(graph.nodes) for _, graph in graphs)
+    block = max(block_size(graph.n_nodes) for _, graph in graphs)
     bar = figure.colorbar(shown, ax=list(panels), shrink=0.8, pad=0.02)
     what = f"edges per cell of {block} x {block} pairs" if counted else "weight"
     bar.set_label(what, fontsize=10)
@@ -98,12 +98,12 @@ def matrix_cells(
     counted : bool
         Whether cells count entries; otherwise they sum up weights.
     """
-    place = np.empty(graph.nodes, np.int64)
+    place = np.empty(graph.n_nodes, np.int64)
     # Nodes without a class come last.
     last = np.where(codes < 0, codes.max(initial=0) + 1, codes)
-    place[np.argsort(last, kind="stable")] = np.arange(graph.nodes)
-    block = block_size(graph.nodes)
-    side = -(-graph.nodes // block)
+    place[np.argsort(last, kind="stable")] = np.arange(graph.n_nodes)
+    block = block_size(graph.n_nodes)
+    side = -(-graph.n_nodes // block)
     found = graph.adjacency.tocoo()
     cell = place[found.row] // block * side + place[found.col] // block
     weights = None if counted else found.data
@@ -113,8 +113,8 @@ def matrix_cells(
 
 def _codes(graph: Graph, labels: Labels | None, name: str) -> NDArray[np.int64]:
     if labels is None:
-        return np.zeros(graph.nodes, np.int64)
-    return labels.for_rows(graph.nodes, graph.ids, name).codes
+        return np.zeros(graph.n_nodes, np.int64)
+    return labels.for_rows(graph.n_nodes, graph.ids, name).codes
 
 
 def _separate(panel: Any, codes: NDArray[np.int64], classes: tuple[str, ...]) -> None:

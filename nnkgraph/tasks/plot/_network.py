@@ -101,7 +101,7 @@ def add_edges(panel: Any, graph: Graph, at: NDArray[np.float64], lines: Lines) -
             colors=colors,
             linewidths=widths,
             zorder=2,
-            rasterized=graph.edges > RASTERIZED,
+            rasterized=graph.n_edges > RASTERIZED,
         )
     )
 
@@ -308,7 +308,7 @@ def draw(
     at = places(coordinates, axes)
     where = [for_nodes(at, coordinates, graph, name) for name, graph in graphs]
     coloring, own = _coloring(graphs, labels, values)
-    most = max(graph.edges for _, graph in graphs)
+    most = max(graph.n_edges for _, graph in graphs)
     lines = Lines(
         edges,
         max(float(graph.adjacency.data.max(initial=NO_WEIGHT)) for _, graph in graphs),
@@ -336,12 +336,12 @@ def _coloring(
 ) -> tuple[Coloring, list[Any]]:
     """Return the colors of all panels, and what each node is colored by."""
     if labels is not None:
-        codes = [labels.for_rows(g.nodes, g.ids, name).codes for name, g in graphs]
+        codes = [labels.for_rows(g.n_nodes, g.ids, name).codes for name, g in graphs]
         gaps = any((one < 0).any() for one in codes)
         return by_class(labels.classes, gaps=gaps), codes
     if values is None:
-        many = max(graph.edges for _, graph in graphs) > RASTERIZED
-        return all_alike(many=many), [np.zeros(graph.nodes) for _, graph in graphs]
+        many = max(graph.n_edges for _, graph in graphs) > RASTERIZED
+        return all_alike(many=many), [np.zeros(graph.n_nodes) for _, graph in graphs]
     if values == "degree":
         own = [np.diff(graph.adjacency.indptr).astype(float) for _, graph in graphs]
         return by_value(own, "edges of a node"), own

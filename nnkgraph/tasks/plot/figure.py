@@ -79,7 +79,7 @@ def titles(graphs: Graphs) -> list[str]:
     if len(set(made)) < len(made):
         made = [name.replace("\\", "/").rpartition("/")[2] for name, _ in graphs]
     return [
-        f"{_plain(one)}: {graph.edges} edges, {graph.edges / graph.nodes:.1f} per node"
+        f"{_plain(one)}: {graph.n_edges} edges, {graph.n_edges / graph.n_nodes:.1f} per node"
         for one, (_, graph) in zip(made, graphs, strict=True)
     ]
 
@@ -139,9 +139,9 @@ def for_nodes(
     numbers must agree.
     """
     if source.ids is None or graph.ids is None:
-        if len(values) != graph.nodes:
+        if len(values) != graph.n_nodes:
             raise InputError(
-                f"{source.name}: {len(values)} rows, but {name} has {graph.nodes} nodes"
+                f"{source.name}: {len(values)} rows, but {name} has {graph.n_nodes} nodes"
             )
         return values
     if source.ids == graph.ids:
@@ -155,15 +155,15 @@ def for_nodes(
             f"{source.name}: {len(strange)} {verb} not in {name}: {some}"
             + ", ..." * (len(strange) > _SHOWN)
         )
-    ordered = np.full((graph.nodes, *values.shape[1:]), np.nan)
+    ordered = np.full((graph.n_nodes, *values.shape[1:]), np.nan)
     ordered[[place[one] for one in source.ids]] = values
     return ordered
 
 
-def laid_out(graphs: Graphs, *, stages: Stages | None = None) -> Features:
+def laid_out(graphs: Graphs, *, progress: Stages | None = None) -> Features:
     """Return coordinates for all graphs, from the edges of the first one."""
     name, graph = graphs[0]
-    places = lay_out(graph, stages=stages)
+    places = lay_out(graph, progress=progress)
     return Features(places, graph.ids, f"the layout of {name}")
 
 

@@ -59,7 +59,7 @@ def verify(
     sample: int | None = None,
     seed: int = 0,
     name: str = "graph",
-    stages: Stages | None = None,
+    progress: Stages | None = None,
 ) -> Verification:
     """Derive a graph again by an independent slow path and compare.
 
@@ -92,10 +92,10 @@ def verify(
     if sample is not None and sample < 1:
         raise ParameterError(f"the sample must have at least 1 node, not {sample}")
     checks = [features_check(features, graph, recipe)]
-    if len(features.x) != graph.nodes or tuple(features.x.shape) != recipe.shape:
+    if len(features.x) != graph.n_nodes or tuple(features.x.shape) != recipe.shape:
         rest = ("sigma", "candidates", "errors", "edges", "weights")
         checks += [Check(one, "not checked", "other features") for one in rest]
-        return Verification(checks, graph.nodes, 0)
+        return Verification(checks, graph.n_nodes, 0)
     space = Space.of(features.x, recipe)
     checks.append(rule_check(graph, recipe))
     bare, bridges = without_bridges(graph)
@@ -105,11 +105,11 @@ def verify(
     if sample is not None and sample < space.n:
         drawn = np.random.default_rng(seed).choice(space.n, sample, replace=False)
         looked = np.sort(drawn)
-    derived = derive(space, distinct, looked, stages or Stages())
+    derived = derive(space, distinct, looked, progress or Stages())
     checks += [derived.sigma, *_compared(space, distinct, derived)]
     if recipe.bridged:
         checks.append(bridges_check(graph, bare, bridges, space, derived.width))
-    return Verification(checks, graph.nodes, len(looked))
+    return Verification(checks, graph.n_nodes, len(looked))
 
 
 def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:

@@ -136,7 +136,7 @@ class Derived:
     residual: float = 0.0
 
 
-def derive(space: Space, graph: Graph, looked: IndexArray, stages: Stages) -> Derived:
+def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> Derived:
     """Find candidates, fit the bandwidth and solve, for some nodes."""
     recipe = space.recipe
     listed = graph.candidates
@@ -150,7 +150,7 @@ def derive(space: Space, graph: Graph, looked: IndexArray, stages: Stages) -> De
             sigma = sigma_check(recipe, np.zeros(0), 1, None)[0]
         return Derived(looked, sigma, Check("candidates", "not checked", text))
     if listed is None:
-        with stages("search", len(looked)) as on_rows:
+        with progress("search", len(looked)) as on_rows:
             lists = []
             count = min(recipe.width, space.n - 1)
             for one in space.shortlists(looked, count):
@@ -171,7 +171,7 @@ def derive(space: Space, graph: Graph, looked: IndexArray, stages: Stages) -> De
         squared = recipe.nearness == "squared-distance"
         limit = radius**2 if squared else radius
         lists = list(space.shortlists(looked, space.n, limit))
-    return _solved(space, graph, looked, lists, reach, width, check, search, stages)
+    return _solved(space, graph, looked, lists, reach, width, check, search, progress)
 
 
 def _stored(line: IndexArray) -> Shortlist:
@@ -286,7 +286,7 @@ def _solved(
     width: float | None,
     sigma: Check,
     search: Check,
-    stages: Stages,
+    progress: Stages,
 ) -> Derived:
     recipe, n = space.recipe, space.n
     own = own_similarities(space)
@@ -297,7 +297,7 @@ def _solved(
         low, high = graph.errors * (1 - room), graph.errors * (1 + room)
     sides, keys, residual = [], [], 0.0
     best = np.zeros(len(looked))
-    with stages("solve", len(looked)) as on_rows:
+    with progress("solve", len(looked)) as on_rows:
         for place, (node, one) in enumerate(zip(looked, lists, strict=True)):
             local = width
             if recipe.sigma_rule == "local":

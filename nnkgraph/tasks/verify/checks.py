@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def features_check(features: Features, graph: Graph, recipe: Recipe) -> Check:
     """Compare the features with those that the graph was built from."""
     shape = tuple(features.x.shape)
-    if shape != recipe.shape or shape[0] != graph.nodes:
-        text = f"shape {shape}, the graph has {graph.nodes} nodes of {recipe.shape}"
-        if shape[0] == graph.nodes:
+    if shape != recipe.shape or shape[0] != graph.n_nodes:
+        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {recipe.shape}"
+        if shape[0] == graph.n_nodes:
             text += "; give the same `drop` and `id_column` as to build"
         return Check("features", "FAILED", text)
     if features.sha256 != recipe.sha256:
@@ -52,7 +52,7 @@ def rule_check(graph: Graph, recipe: Recipe) -> Check:
         text = f"rule {recipe.rule}, but method {recipe.method} has no error"
         return Check("rule", "FAILED", text)
     kind = "directed" if graph.directed else "symmetric to the bit"
-    return Check("rule", "ok", f"{recipe.rule}, {kind}, {graph.edges} edges")
+    return Check("rule", "ok", f"{recipe.rule}, {kind}, {graph.n_edges} edges")
 
 
 def without_bridges(graph: Graph) -> tuple[Graph, IndexArray]:
