@@ -20,7 +20,7 @@ from nnkgraph.search.auto import exact_seconds
 from nnkgraph.tasks.classify._trials import chosen, make_split, make_trials, run_split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import ArrayLike, NDArray
@@ -331,6 +331,32 @@ class Run:
             for plan in {trial.name: trial.plan for trial in trials}.values():
                 warm_up(pool, tiny, plan.kernel, plan.method)
 
+    def classify(
+        self,
+        pool: Pool,
+        trials: list[Trial],
+        rows: Any,
+        points: FloatArray,
+        name: str,
+        on_rows: Callable[[int], object],
+        *,
+        full: bool = False,
+    ) -> Found:
+        """Let some training rows learn, and classify the points called ``name``."""
+        labeled = self.labeled
+        split = make_split(
+            labeled.train.x[rows],
+            labeled.codes[rows],
+            labeled.learned,
+            points,
+            kernel=trials[0].plan.kernel,
+            scale=self.scale,
+            names=(labeled.train.name, name),
+        )
+        return run_split(
+            split, trials, pool, seed=self.seed, full=full, on_rows=on_rows
+        )
+
     @property
     def _single(self) -> bool:
         return bool(self.scale == "none" and self.labeled.train.x.dtype == np.float32)
@@ -377,39 +403,17 @@ def _folds(
             with run.stages("validate", size) as on_rows:
                 for one in group:
                     out = fold == one
-                    split = make_split(
-                        x[~out],
-                        labeled.codes[~out],
-                        labeled.learned,
-                        x[out],
-                        kernel=trials[0].plan.kernel,
-                        scale=run.scale,
-                        names=(labeled.train.name,) * 2,
-                    )
-                    found = run_split(
-                        split, trials, pool, seed=run.seed, on_rows=on_rows
-                    )
-                    yield out, found
+                    task = pool, trials, ~out, x[out], labeled.train.name, on_rows
+                    yield out, run.classify(*task)
 
 
 def classify_rows(run: Run, test: Features, trials: list[Trial]) -> Found:
     """Learn from all training rows and classify the test rows."""
-    labeled = run.labeled
     with run.pool(trials, len(test.x)) as pool:
         run.warm(pool, trials)
         with run.stages("test", len(test.x)) as on_rows:
-            split = make_split(
-                labeled.train.x,
-                labeled.codes,
-                labeled.learned,
-                test.x,
-                kernel=trials[0].plan.kernel,
-                scale=run.scale,
-                names=(labeled.train.name, test.name),
-            )
-            return run_split(
-                split, trials, pool, seed=run.seed, full=True, on_rows=on_rows
-            )
+            task = pool, trials, slice(None), test.x, test.name, on_rows
+            return run.classify(*task, full=True)
 
 
 def notes(

@@ -100,7 +100,7 @@ class SearchedRows:
     ) -> Graph:
         """Build a graph; the parameters are those of ``build_graph``.
 
-        ``sigma`` is "local", or left out for the one of the searched.
+        ``sigma`` is "local", or left out for the one of these rows.
         """
         local = sigma == "local"
         found, weigher = self.solved(method, local=local), self._method(method)

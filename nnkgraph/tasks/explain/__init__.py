@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from nnkgraph.build.run import (
     Run,
     estimated_seconds,
+    find,
     find_and_fit,
     k_warnings,
     make_plan,
@@ -17,36 +20,26 @@ from nnkgraph.build.run import (
     warm_up,
 )
 from nnkgraph.build.solve import weigh_with_copies
-from nnkgraph.data import Features, SparseGram
+from nnkgraph.data import Candidates, Features, SparseGram
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.errors import InputError
+from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.kernels import Problem
 from nnkgraph.methods.l1 import L1
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.executors import open_pool
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.explain.built import (
-    Setup,
-    built_of,
-    check_method,
-    one_row,
-    remark_on_error,
-)
+from nnkgraph.search import distance_of, index_dtype, ranked
+from nnkgraph.search.exact import GRAIN
+from nnkgraph.tasks.verify.checks import features_check
+from nnkgraph.tasks.verify.recipe import recipe_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from nnkgraph.build.run import Plan
-    from nnkgraph.data import (
-        Candidates,
-        FloatArray,
-        Graph,
-        IndexArray,
-        Neighborhoods,
-    )
+    from nnkgraph.data import FloatArray, Graph, IndexArray, Neighborhoods
     from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel, Local
-    from nnkgraph.tasks.explain.built import Finder
 
 
 _TIE = 1e-12
@@ -275,6 +268,158 @@ def find_node(features: Features, node: int | str) -> tuple[int, list[str]]:
 def name_of(features: Features, row: int) -> str:
     """Return what people call a row: its number, and its id where it has one."""
     return f"{row} ({features.ids[row]})" if features.ids else str(row)
+
+
+_SAME = 1e-6
+"""Errors J that differ by less, as a share, are the same."""
+
+_FOLDERS = {"method": "methods", "kernel": "kernels", "search": "search"}
+
+Finder = Callable[[Run, int, "Stages"], "tuple[Candidates, Kernel]"]
+"""Finds the candidates of one row, and the fitted kernel."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Features, and how their neighborhoods are made."""
+
+    features: Features
+    plan: Plan
+    seed: int
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a graph says about its neighborhoods."""
+
+    setup: Setup
+    sigma: float | None
+    listed: IndexArray | None
+    """The candidates of all nodes, where the graph holds them."""
+
+    search: str
+    """Who found them."""
+
+    def find(self, run: Run, place: int, stages: Stages) -> tuple[Candidates, Kernel]:
+        """Return the candidates that a row had, and the kernel with its bandwidth."""
+        kernel: Any = run.plan.kernel
+        if kernel.needs_all_rows:
+            kernel = replace(kernel, sigma=self.sigma)
+        if self.listed is not None:
+            return self._stored(run, self.listed, place), kernel
+        # What a function says may depend on which rows it is asked about together.
+        grain = GRAIN if kernel.nearness == "similarity" else 1
+        start = place - place % grain
+        span = range(start, min(start + grain, len(run.rows.x)))
+        return one_row(find(replace(run, span=span), stages), place - start), kernel
+
+    def _stored(self, run: Run, listed: IndexArray, place: int) -> Candidates:
+        rows, base = run.rows, run.plan.kernel.nearness
+        line = listed[place if rows.origin is None else rows.origin[place]]
+        line = line[line >= 0]
+        if rows.origin is not None:
+            line = np.searchsorted(rows.origin, line)
+        index = line[np.newaxis].astype(index_dtype(len(rows.x)))
+        index, score = ranked(rows.x, rows.x[place : place + 1], index, base)
+        return Candidates(index, distance_of(score, base), self.search, exact=False)
+
+
+def built_of(graph: Graph, features: Features, name: str) -> Built:
+    """Return what a graph says, once it is clear that these are its features."""
+    recipe = recipe_of(graph, name)
+    known = graph.provenance
+    check_method(known["method"], has_error=recipe.has_error)
+    same = features_check(features, graph, recipe)
+    if same.status != "ok":
+        raise InputError(
+            f"{features.name}: not what {name} was built from: {same.text}"
+        )
+    if graph.candidates is None and not recipe.exact:
+        raise InputError(
+            f"{name}: the file does not hold the candidates that {recipe.search} "
+            "found; use the .npz graph, or keep the .nnk.npz file beside this one"
+        )
+    plan = make_plan(
+        features,
+        k=recipe.k,
+        method=known["method"],
+        kernel=known["kernel"],
+        search=recipe.search if recipe.exact else "exact",
+        scale=recipe.scale,
+        duplicates=recipe.duplicates,
+    )
+    setup = Setup(features, plan, 0)
+    return Built(setup, recipe.sigma, graph.candidates, recipe.search)
+
+
+def contradictions(
+    given: dict[str, Any], graph: Graph, name: str
+) -> list[tuple[str, object, object]]:
+    """Return which parameters are not those of a graph, with both values."""
+    recipe, known = recipe_of(graph, name), graph.provenance
+    found: list[tuple[str, object, object]] = []
+    for option, value in given.items():
+        theirs = recipe.sigma_rule if option == "sigma" else known.get(option)
+        if option == "sigma":
+            agree = _number(value) in {_number(theirs), recipe.sigma}
+        elif option in _FOLDERS:
+            agree = _same_plugin(_FOLDERS[option], value, str(theirs))
+        else:
+            agree = value == theirs
+        if not agree:
+            found.append((option, value, theirs))
+    return found
+
+
+def _number(value: object) -> object:
+    """Return a bandwidth as a number, or the name of its rule."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return value
+
+
+def _same_plugin(folder: str, ours: str, theirs: str) -> bool:
+    """Return whether a plug-in is the other; the name alone agrees with any such."""
+    ours = registry.full_spec(folder, ours)
+    if ours.partition(":")[0] != theirs.partition(":")[0]:
+        return folder == "search" and ours == "auto"
+    # A graph does not say which file its candidates came from.
+    if ":" not in ours or theirs == "precomputed":
+        return True
+    return registry.spec(registry.create(folder, ours)) == theirs
+
+
+def remark_on_error(found: float, graph: Graph, node: int) -> list[str]:
+    """Say so where a graph holds another error J than its parameters give."""
+    if graph.errors is None:
+        return []
+    stored = float(graph.errors[node])
+    digits = int(graph.provenance.get("digits", 0))
+    room = max(_SAME, 10.0 ** (1 - digits) if digits else 0.0)
+    if math.isclose(found, stored, rel_tol=room, abs_tol=_SAME**2):
+        return []
+    return [
+        f"the graph holds J = {stored:.6g} for this node: 'nnkgraph verify' says more"
+    ]
+
+
+def check_method(method: str, *, has_error: bool) -> None:
+    """Refuse a method whose candidates are not kept or dropped for a reason."""
+    if not has_error:
+        raise ParameterError(
+            f"method {method!r} has no error J to explain: use nnk, omp, mp or l1"
+        )
+
+
+def one_row(candidates: Candidates, place: int) -> Candidates:
+    """Return the candidates of a single row."""
+    at = slice(place, place + 1)
+    return replace(
+        candidates,
+        index=np.array(candidates.index[at]),
+        distance=np.array(candidates.distance[at]),
+    )
 
 
 def explain(
