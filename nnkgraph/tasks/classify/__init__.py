@@ -21,7 +21,7 @@ from nnkgraph.search.auto import exact_seconds
 from nnkgraph.tasks.classify._trials import chosen, make_split, make_trials, run_split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import ArrayLike, NDArray
