@@ -422,7 +422,7 @@ def check_distances(kernel: Kernel) -> None:
     if kernel.base == "gram":
         raise ParameterError(
             "a matrix of similarities has no distances, which an AnnData file needs: "
-            "write the graph with -o"
+            "write the graph to a file of its own"
         )
 
 
