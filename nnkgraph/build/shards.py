@@ -293,9 +293,7 @@ def read_part(path: str | os.PathLike[str]) -> Part:
     with open_archive(source) as archive:
         run = run_of(archive)
         if not run:
-            raise InputError(
-                f"{archive.name}: is no shard of nnkgraph search or build --shard"
-            )
+            raise InputError(f"{archive.name}: is no shard of a search or a build")
         about = parse_provenance(archive.text("about"), archive.name)
         try:
             part = _part(about, archive, spec)
