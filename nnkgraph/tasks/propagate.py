@@ -321,8 +321,8 @@ def propagate(
     >>> labels = np.where(x[:, 0] > 0, "right", "left")
     >>> labels[10:] = ""  # only ten are known
     >>> found = nnkgraph.propagate(graph, nnkgraph.Labels.of(labels))
-    >>> int(found.unreached.sum())
-    0
+    >>> found.facts["labelled"], found.facts["predicted"]
+    (10, 88)
     """
     progress = progress or Stages()
     labels = labels.for_rows(graph.n_nodes, graph.ids, name)
