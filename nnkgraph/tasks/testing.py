@@ -643,7 +643,7 @@ def check_executor(plugin: Any, *, workers: int = 2) -> None:
         _demand(isinstance(getattr(executor, name), bool), f"{name} is no bool")
     x = np.arange(1000.0)
     with executor.open(workers, block_timeout=120.0) as pool:
-        for name in ("workers", "threads", "stretch"):
+        for name in ("workers", "threads", "block_factor"):
             _demand(getattr(pool, name) >= 1, f"a pool's {name} are not at least 1")
         for _ in range(2):
             shared, out = pool.share(x), pool.output((1000,), np.float64)

@@ -21,6 +21,7 @@ from nnkgraph.methods.knn import Knn
 from nnkgraph.methods.nnk import Nnk
 from nnkgraph.runtime.executors import Here
 from nnkgraph.runtime.executors.serial import Serial
+from nnkgraph.search import Plain as PlainSearch
 from nnkgraph.search import distance_of, ranked
 from nnkgraph.search.exact import Exact
 
@@ -188,7 +189,7 @@ SEARCHES = {
     "backend": plugin(Exact, find=found(backend=lambda *_: "")),
     "by_rows is True": plugin(Exact, find=found(index=shifted)),
     "refuses distances": plugin(Exact, find=refused),
-    "lacks find": plugin(object),
+    "lacks find": plugin(PlainSearch),
 }
 
 

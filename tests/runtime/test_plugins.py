@@ -7,8 +7,7 @@ import scipy.io
 
 from nnkgraph import testing
 from nnkgraph.build.catalog import catalog
-from nnkgraph.build.graph import build_graph
-from nnkgraph.build.run import find_candidates
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
