@@ -38,7 +38,6 @@ from nnkgraph.build.run import open_run, prepared_rows
 from nnkgraph.build.settings import Running, Settings
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.errors import QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.search.exact import Exact
 
@@ -56,16 +55,6 @@ _DTYPES = (np.float64, np.float32)
 """What is taken as it is; everything else becomes float64."""
 
 _SPARSE_KERNELS = {"cosine", "gaussian", "linear"}
-
-
-def _warn_of_failures(report: dict[str, Any]) -> None:
-    """Warn where nodes miss their certificate, or a method its goal."""
-    failed = (report["certificate"] or {}).get("nodes_failed", 0)
-    message = report.get("failure") or (
-        f"{failed} nodes are above the limit of the certificate" if failed else ""
-    )
-    if message:
-        warnings.warn(message, QualityWarning, stacklevel=4)
 
 
 class _NeighborsBase(BaseEstimator):
@@ -177,9 +166,7 @@ class _NeighborsBase(BaseEstimator):
         check_is_fitted(self)
         data, points = _of_one_dtype(self._data, self._points(X))
         settings = self._settings() | {"kernel": self.kernel_, "sigma": None}
-        answers = query(data, points, exclude_identical=exclude_identical, **settings)
-        _warn_of_failures(answers.report)
-        return answers
+        return query(data, points, exclude_identical=exclude_identical, **settings)
 
     def kneighbors(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -19,7 +20,7 @@ from nnkgraph.build.settings import (
 from nnkgraph.data import Answers, SparseRows
 from nnkgraph.data.duplicates import first_equal
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
 
@@ -110,6 +111,13 @@ def query(
     weights, distances = matrices(
         solved.weights, found.distance, index, rows, len(data.x), normalize=normalize
     )
+    proof = report.certificate(solved, None)
+    if proof is not None and proof.nodes_failed:
+        warnings.warn(
+            f"{proof.nodes_failed} queries miss their certificate: {proof.max:.2g}",
+            QualityWarning,
+            stacklevel=3,
+        )
     stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
     names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
     return Answers(
@@ -269,8 +277,7 @@ def facts(
         "queries_shape": list(queries.x.shape),
         "queries_sha256": queries.sha256,
     }
-    count = (found.weights > 0).sum(axis=1)
-    proof = report.certificate(found, None)
+    count, proof = (found.weights > 0).sum(axis=1), report.certificate(found, None)
     about = {
         "schema": 1,
         "queries": len(queries.x),
