@@ -26,11 +26,11 @@ try:
     from sklearn.utils import check_random_state, check_scalar, get_tags
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
-except ImportError as error:  # other packages bring scikit-learn, too: maybe an old one
+except ImportError:  # other packages bring scikit-learn, too: maybe an old one
     raise ImportError(
         "nnkgraph.sklearn needs scikit-learn 1.6 or newer: "
         "pip install 'nnkgraph[sklearn]'"
-    ) from error
+    ) from None
 
 from nnkgraph.build.graph import build_graph, edge_distances, find_candidates
 from nnkgraph.build.query import check_settings, query
