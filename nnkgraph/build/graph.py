@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nnkgraph.build import report
-from nnkgraph.build.connect import connected, single
-from nnkgraph.build.grow import check_grow
-from nnkgraph.build.grow import grow as grown
 from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
 from nnkgraph.build.symmetrize import symmetrize
@@ -24,7 +21,6 @@ from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import new_array, row_slices, within_memory
-from nnkgraph.search.precomputed import Precomputed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,9 +129,13 @@ def build_graph(
     if candidates is not None:
         if "search" in chosen:
             raise ParameterError("give candidates or a search, not both")
+        from nnkgraph.search.precomputed import Precomputed
+
         chosen["search"] = Precomputed.of(candidates)
     settings = Settings.of(features, **chosen)
     if k_check:
+        from nnkgraph.build.grow import check_grow
+
         limits = None, settings.k, chosen.get("max_k")
         check_grow(settings.method, settings.kernel, *limits)
     elif settings.grow is None and chosen.get("max_k") is not None:
@@ -144,6 +144,8 @@ def build_graph(
         found, kernel, neighborhoods = run.solve()
         growth = None
         if k_check or settings.grow is not None:
+            from nnkgraph.build.grow import grow as grown
+
             with run.progress("solve"):
                 growth = grown(
                     run.pool,
@@ -160,6 +162,8 @@ def build_graph(
     stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
 
     def bridge(bare: Graph) -> Graph:
+        from nnkgraph.build.connect import connected, single
+
         return connected(bare, rows.x, single(kernel, found), settings.min_weight)
 
     with running.progress("symmetrize"):

@@ -10,15 +10,12 @@ import numpy as np
 
 from nnkgraph import __version__
 from nnkgraph.build import report
-from nnkgraph.build.connect import check_connect
-from nnkgraph.build.grow import check_grow
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
 from nnkgraph.data.scaling import SCALES
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.kernels.function import Function
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.executors import BLOCK_TIMEOUT
 from nnkgraph.runtime.progress import Stages
@@ -162,9 +159,14 @@ class Settings:
                 f"method {name!r} needs distinct rows: use duplicates merge or error"
             )
         number = _checked_k(k, features)
-        check_connect(connect, similarity, rule, features.x)
+        if connect != "none":
+            from nnkgraph.build.connect import check_connect
+
+            check_connect(connect, similarity, rule, features.x)
         check_digits(digits)
         if grow is not None:
+            from nnkgraph.build.grow import check_grow
+
             check_grow(weigher, similarity, grow, number, max_k)
         made = cls(
             number,
@@ -339,6 +341,8 @@ def plugin_of(folder: str, given: Any) -> Any:
 def kernel_of(given: Any, sigma: str | float | None = None) -> Kernel:
     """Return a kernel: a name, an object, or a function of two sets of rows."""
     if callable(given) and not isinstance(given, type) and not hasattr(given, "fit"):
+        from nnkgraph.kernels.function import Function
+
         given = Function.of(given)
     kernel: Any = plugin_of("kernels", given)
     if sigma is None:

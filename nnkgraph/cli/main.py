@@ -208,7 +208,7 @@ def run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of err
     except NnkGraphError as error:
         if behind := _stop_behind(error):
             return _stopped(behind)
-        mapped = sys.modules.get("nnkgraph.cli.mapped")
+        mapped = sys.modules.get("nnkgraph.cli.files")
         cause = mapped.blamed(error) if mapped else error
         return _failed(str(cause), cause.exit_code)
     except (click.Abort, KeyboardInterrupt):

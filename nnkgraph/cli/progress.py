@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from nnkgraph.cli import mapped, talk
+from nnkgraph.cli import files, talk
 from nnkgraph.runtime.progress import Stages
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ class Progress(Stages):
         self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:
         """Show a bar or write lines, or neither with --quiet; look at the inputs."""
-        mapped.check()
+        files.check()
         if compiled := sys.modules.get("nnkgraph.runtime.jit"):
             compiled.announce(talk.summary)  # in a log, too: it could look like a hang
         advance, end = self._shown(name, total, unit)
 
         def checked(units: int) -> None:
-            mapped.check_pages()
+            files.check_pages()
             advance(units)
 
         return checked, end

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nnkgraph.errors import OutputError, ParameterError
 from nnkgraph.formats._base import (
+    SIDECAR,
     Extras,
     Format,
     Sparse,
@@ -22,7 +23,6 @@ from nnkgraph.formats._base import (
     ignore,
 )
 from nnkgraph.formats._choose import choose, is_known, reader, split_item
-from nnkgraph.formats._sidecar import SUFFIX, file_beside, read_sidecar, write_sidecar
 from nnkgraph.runtime.files import (
     Outputs,
     is_special,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         parse_provenance,
     )
     from nnkgraph.formats._into import Place, find_place
+    from nnkgraph.formats._sidecar import file_beside
 
     AnyPath = str | os.PathLike[str]
 
@@ -94,6 +95,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "file_beside": "_sidecar",
     "checked": "_graphs",
     "edge_blocks": "_graphs",
     "from_edges": "_graphs",
@@ -271,7 +273,11 @@ def read_graph(
         Where the file cannot be read or does not hold a graph.
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
-    extras = read_sidecar(source, note) if plugin.sidecar else Extras()
+    extras = Extras()
+    if plugin.sidecar:
+        from nnkgraph.formats._sidecar import read_sidecar
+
+        extras = read_sidecar(source, note)
     return plugin.read_graph(source, extras, note)
 
 
@@ -315,6 +321,8 @@ def write_graph(
         plugin.write_graph(stream, graph, Target(show(target), suffix, classes))
         stream.flush()
         if plugin.sidecar and not is_stream(target):
+            from nnkgraph.formats._sidecar import write_sidecar
+
             write_sidecar(outputs, target, stream, graph, plugin.sidecar)
 
 
@@ -377,7 +385,7 @@ def check_output(
     if is_stdout(target):
         _check_stdout(show(target), binary=plugin.binary or suffix.endswith(".gz"))
         return
-    ending = SUFFIX if plugin.sidecar else ""
+    ending = SIDECAR if plugin.sidecar else ""
     _check_target(target, no_clobber=no_clobber, longest_ending=ending)
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Sparse = Literal["", "rows", "similarities"]
 """What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
 
+SIDECAR = ".nnk.npz"
+"""How the file ends that holds what a graph's own format has no room for."""
+
 MADE = "build makes a graph of features"
 
 EXTRAS = ("ids", "errors", "candidates", "bridges")

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Extras
+from nnkgraph.formats._base import SIDECAR, Extras
 from nnkgraph.runtime.files import open_source, show
 
 if TYPE_CHECKING:
     from nnkgraph.data import Graph
     from nnkgraph.formats._base import Note
     from nnkgraph.runtime.files import Outputs, Source
-
-SUFFIX = ".nnk.npz"
 
 
 def write_sidecar(
@@ -32,7 +30,7 @@ def write_sidecar(
     from nnkgraph.formats.npz import extra_members
     from nnkgraph.runtime.archive import write_archive
 
-    target = os.path.realpath(path) + SUFFIX
+    target = os.path.realpath(path) + SIDECAR
     members = extra_members(Extras(**{one: getattr(graph, one) for one in fields}))
     if not members:
         outputs.remove(target)
@@ -45,7 +43,7 @@ def write_sidecar(
 def file_beside(path: str) -> str | None:
     """Return the name of the file beside a graph, where there is one."""
     name = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
-    return name + SUFFIX if os.path.isfile(name + SUFFIX) else None  # noqa: PTH113
+    return name + SIDECAR if os.path.isfile(name + SIDECAR) else None  # noqa: PTH113
 
 
 def read_sidecar(source: Source, note: Note) -> Extras:
@@ -54,7 +52,7 @@ def read_sidecar(source: Source, note: Note) -> Extras:
         return Extras()
     # A link may stand beside its own file, or beside that of what it points to.
     paths = dict.fromkeys(
-        [source.path + SUFFIX, os.path.realpath(source.path) + SUFFIX]
+        [source.path + SIDECAR, os.path.realpath(source.path) + SIDECAR]
     )
     for path in filter(os.path.isfile, paths):
         found = _read_one(path, source, note)

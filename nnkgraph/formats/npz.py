@@ -11,7 +11,6 @@ from nnkgraph.data import Features, Graph, SparseGram, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
 from nnkgraph.formats._base import EXTRAS, MADE, Extras, Format
-from nnkgraph.formats._columns import pick_column, pick_matrix
 from nnkgraph.formats._graphs import (
     check_nodes,
     checked,
@@ -87,6 +86,8 @@ class Npz(Format):
             key = source.item
             if key is None:
                 others = [one for one in lists if one != "ids"]
+                from nnkgraph.formats._columns import pick_column
+
                 key = pick_column(others, source.name, "array", note=options.note)
             _require(archive, key)
             if key not in lists:
@@ -220,6 +221,8 @@ def _pick(archive: Archive, source: Source) -> str:
         for key, header in archive.headers.items()
         if len(header.shape) == 2 and header.dtype.kind in REAL
     ]
+    from nnkgraph.formats._columns import pick_matrix
+
     return pick_matrix(matrices, source.name, _contents(archive))
 
 

@@ -12,8 +12,10 @@ from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.laplacian import (
     block,
     can_factor,
+    check_choice,
     check_undirected,
     factor,
+    one_thread,
     pieces,
     scaled,
 )
@@ -203,7 +205,7 @@ def embed(
     eigenvalues = np.full((len(taken), dimensions), np.nan)
     place = np.full(graph.n_nodes, -1)
     worst = 0.0
-    with progress("solve", sum(map(len, taken))) as on_rows, _one_thread():
+    with progress("solve", sum(map(len, taken))) as on_rows, one_thread():
         for at, part in enumerate(taken):
             place[part] = at
             coordinates[part] = 0.0
@@ -231,9 +233,8 @@ def embed(
 def _check(dimensions: int, component: str, solver: str) -> None:
     if dimensions < 1:
         raise ParameterError(f"{dimensions} dimensions: at least 1 is needed")
-    for value, among in ((component, COMPONENTS), (solver, SOLVERS)):
-        if value not in among:
-            raise ParameterError(f"{value!r} is not one of {', '.join(among)}")
+    check_choice(component, COMPONENTS)
+    check_choice(solver, SOLVERS)
 
 
 def _check_size(largest: int, dimensions: int, name: str, *, alone: bool) -> None:
@@ -244,13 +245,6 @@ def _check_size(largest: int, dimensions: int, name: str, *, alone: bool) -> Non
             f"{name}: the largest component has {largest} nodes, and at most "
             f"{largest - 1} coordinates; {dimensions} were asked for"
         )
-
-
-def _one_thread() -> Any:
-    """Keep sums in one order, so that equal calls give equal bytes."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1, user_api="blas")
 
 
 def _signed(vectors: FloatArray) -> FloatArray:

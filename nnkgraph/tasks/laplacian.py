@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.errors import InputError
+from nnkgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,6 +32,19 @@ def check_undirected(graph: Graph, name: str) -> None:
             f"{name}: some edges have negative weights, and a Laplacian needs "
             "similarities; drop or shift them"
         )
+
+
+def check_choice(value: str, among: tuple[str, ...]) -> None:
+    """Refuse a name that is not among those there are."""
+    if value not in among:
+        raise ParameterError(f"{value!r} is not one of {', '.join(among)}")
+
+
+def one_thread() -> Any:
+    """Keep sums in one order while this lasts: equal calls give equal bytes."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 def scaled(adjacency: csr_array) -> tuple[csr_array, FloatArray]:

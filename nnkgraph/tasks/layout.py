@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.laplacian import block, pieces
+from nnkgraph.tasks.laplacian import block, one_thread, pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,18 +43,12 @@ def lay_out(graph: Graph, *, progress: Stages | None = None) -> Places:
 
     Weights and directions of edges do not count. Equal graphs have equal places.
     """
-    from threadpoolctl import threadpool_limits
-
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
     joined = abs(graph.adjacency)
     joined = joined.maximum(joined.T).tocsr()
     boxes = []
     progress = progress or Stages()
-    # One thread keeps sums in one order.
-    with (
-        progress("layout", graph.n_nodes) as on_rows,
-        threadpool_limits(limits=1, user_api="blas"),
-    ):
+    with progress("layout", graph.n_nodes) as on_rows, one_thread():
         for part in parts:
             own = joined if len(part) == graph.n_nodes else None
             boxes.append(_box(block(joined, part, part) if own is None else own))

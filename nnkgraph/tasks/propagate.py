@@ -13,6 +13,7 @@ from nnkgraph.tasks.laplacian import (
     SMALL,
     block,
     can_factor,
+    check_choice,
     check_undirected,
     factor,
     pieces,
@@ -255,7 +256,8 @@ class Propagator:
         solver : str
             ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
         """
-        _check(laplacian, solver)
+        check_choice(laplacian, LAPLACIANS)
+        check_choice(solver, SOLVERS)
         codes = np.asarray(codes, np.int64)
         given = codes >= 0
         if not given.any():
@@ -311,7 +313,6 @@ def propagate(
     See ``Propagator`` for the options, and for many labelings of one graph.
     """
     progress = progress or Stages()
-    _check(laplacian, solver)
     labels = labels.for_rows(graph.n_nodes, graph.ids, name)
     if not labels.known.any():
         raise InputError(
@@ -365,12 +366,6 @@ def errors(
         "of_reached": wrong / (right + wrong) if right + wrong else None,
         "of_all": (wrong + unreached) / count,
     }
-
-
-def _check(laplacian: str, solver: str) -> None:
-    for value, among in ((laplacian, LAPLACIANS), (solver, SOLVERS)):
-        if value not in among:
-            raise ParameterError(f"{value!r} is not one of {', '.join(among)}")
 
 
 def _decided(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +48,11 @@ def archive(members: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
+def ids_of(ids: Sequence[str] | None) -> dict[str, Any]:
+    """Return the member of an .npz file for ids, where there are any."""
+    return {} if ids is None else {"ids": np.array(ids, np.str_)}
+
+
 EMBEDDING_SUFFIXES = (".npy", ".csv", ".tsv", ".npz")
 
 
@@ -65,9 +69,7 @@ def embedding_content(path: str, graph: Graph, found: Embedding) -> bytes:
             "eigenvalues": found.eigenvalues,
             "component": found.component,
         }
-        if graph.ids is not None:
-            members["ids"] = np.array(graph.ids, np.str_)
-        return archive(members)
+        return archive(members | ids_of(graph.ids))
     p = found.coordinates.shape[1]
     columns = [numbers(found.coordinates[:, at]) for at in range(p)]
     header = ["id", *(f"e{at}" for at in range(1, p + 1))]
@@ -94,9 +96,7 @@ def label_content(
             "weights": found.weights,
             "given": found.given,
         }
-        if graph.ids is not None:
-            members["ids"] = np.array(graph.ids, np.str_)
-        return archive(members)
+        return archive(members | ids_of(graph.ids))
     header = ["id", "label", "confidence", "given"]
     given = np.where(found.given, "yes", "no").tolist()
     columns = [names(graph), texts.tolist(), numbers(found.confidence), given]
@@ -109,58 +109,37 @@ def label_content(
 def as_csv(found: Classified) -> bytes:
     """Return a line for every test row and method."""
     own = _present(found)
-    learned = own.weights.shape[2]
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(
-        ["id" if own.ids else "row", "method", "class", "predicted", "neighbors", "J"]
-        + [f"weight_{name}" for name in found.classes[:learned]]
-    )
-    names: Any = own.rows.tolist() if own.ids is None else own.ids
-    truth = [-1] * len(names) if own.truth is None else own.truth.tolist()
-    for at, method in enumerate(own.methods):
-        columns = own.predicted[:, at], own.neighbors[:, at], own.errors[:, at]
-        lines = zip(
-            names,
-            truth,
-            *(column.tolist() for column in columns),
-            own.weights[:, at].tolist(),
-            strict=True,
-        )
-        table.writerows(
-            [
-                name,
-                method,
-                "" if true < 0 else found.classes[true],
-                found.classes[predicted],
-                neighbors,
-                "" if math.isnan(error) else repr(error),
-                *map(repr, weights),
-            ]
-            for name, true, predicted, neighbors, error, weights in lines
-        )
-    return text.getvalue().encode()
+    q, count, learned = own.weights.shape
+    header = ["id" if own.ids else "row", "method", "class", "predicted"]
+    header += ["neighbors", "J", *(f"weight_{c}" for c in found.classes[:learned])]
+    classes = np.array([*found.classes, ""], np.str_)
+    truth = np.full(q, -1) if own.truth is None else own.truth
+    columns = [
+        [*(own.rows.tolist() if own.ids is None else own.ids)] * count,
+        np.repeat(own.methods, q).tolist(),
+        np.tile(classes[truth], count).tolist(),
+        classes[own.predicted.T.ravel()].tolist(),
+        own.neighbors.T.ravel().tolist(),
+        numbers(own.errors.T.ravel()),
+        *(numbers(own.weights[:, :, c].T.ravel()) for c in range(learned)),
+    ]
+    return text_table("", header, columns)
 
 
 def as_npz(found: Classified) -> bytes:
     """Return arrays by method and test row; classes are numbered, -1 is unknown."""
     own = _present(found)
-    stream = io.BytesIO()
-    rows = len(own.rows)
-    arrays: dict[str, Any] = {
-        "classes": np.array(found.classes),
-        "methods": np.array(own.methods),
+    arrays = {
+        "classes": np.array(found.classes, np.str_),
+        "methods": np.array(own.methods, np.str_),
         "rows": own.rows,
-        "true": np.full(rows, -1) if own.truth is None else own.truth,
+        "true": np.full(len(own.rows), -1) if own.truth is None else own.truth,
         "predicted": own.predicted.T,
         "weights": own.weights.transpose(1, 0, 2),
         "errors": own.errors.T,
         "neighbors": own.neighbors.T,
     }
-    if own.ids is not None:
-        arrays["ids"] = np.array(own.ids)
-    np.savez(stream, **arrays)
-    return stream.getvalue()
+    return archive(arrays | ids_of(own.ids))
 
 
 def _present(found: Classified) -> Predictions:

@@ -323,7 +323,15 @@ def test_the_slow_path_shares_no_search_and_no_solver():
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("nnkgraph"):
-                assert node.module in SHARED or ".tasks.verify." in node.module
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                rooms = {name.split(".")[1] for name in names}
+                assert rooms <= {"data", "errors", "runtime", "tasks"}
+                allowed = ("nnkgraph.runtime.registry", "nnkgraph.runtime.progress.")
+                for name in names:
+                    if name.startswith("nnkgraph.runtime"):
+                        assert name.startswith(allowed)
+                    if name.startswith("nnkgraph.tasks"):
+                        assert name.startswith("nnkgraph.tasks.verify.")
 
 
 def test_command_blames_other_features_first(run, digits, graph, tmp_path):

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.runtime.arrays import SHORT, Keeper, scratch_folder, shared_with
-from nnkgraph.runtime.executors._arrays import ArrayFiles, forget_maps, mapped_file
+from nnkgraph.runtime.executors import ArrayFiles, forget_maps, mapped_file
 from nnkgraph.runtime.limits import files_left, processes_left
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.runtime.executors import Executor, Pool
-    from nnkgraph.runtime.executors._arrays import Mapped
+    from nnkgraph.runtime.executors import Executor, Mapped, Pool
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.runtime.arrays import new_array
-from nnkgraph.runtime.executors._arrays import Here
+from nnkgraph.runtime.executors import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -99,7 +99,7 @@ class SearchedRows:
     ) -> Graph:
         """Build a graph; the parameters are those of ``build_graph``.
 
-        ``sigma`` is "local", or left out for the one of the case.
+        ``sigma`` is "local", or left out for the one of these rows.
         """
         local = sigma == "local"
         found, weigher = self.solved(method, local=local), self._method(method)

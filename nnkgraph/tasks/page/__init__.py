@@ -23,7 +23,7 @@ from nnkgraph.errors import InputError
 from nnkgraph.tasks.laplacian import pieces
 from nnkgraph.tasks.layout import lay_out
 from nnkgraph.tasks.plot.figure import for_nodes, places
-from nnkgraph.tasks.plot.histograms import bins_of, values_of
+from nnkgraph.tasks.plot.histograms import HISTOGRAMS, bins_of, values_of
 from nnkgraph.tasks.verify import verify
 
 if TYPE_CHECKING:
@@ -117,12 +117,6 @@ def _given(
     return at, caption
 
 
-_CHARTS = {
-    "degrees": ("Degrees", "edges of a node", "nodes"),
-    "weights": ("Weights", "weight of an edge", "edges"),
-    "support": ("Support", "candidates that a node kept", "nodes"),
-    "errors": ("Errors", "error J of a node", "nodes"),
-}
 _LISTED = 12
 _SAMPLE = 100
 """Nodes that are derived again where features are given."""
@@ -144,7 +138,9 @@ def figures(
         "proof": proof,
         "checks": checks,
         "checked": looked,
-        "charts": [_chart(graph, name, what) for what in _CHARTS if _has(graph, what)],
+        "charts": [
+            _chart(graph, name, what) for what in HISTOGRAMS if _has(graph, what)
+        ],
         "groups": [_components(graph), *_classes(graph, labels)],
         "parameters": _parameters(graph.provenance),
         "foot": f"Written by nnkgraph {__version__}. It loads nothing from anywhere.",
@@ -213,11 +209,11 @@ def _has(graph: Graph, what: str) -> bool:
 
 
 def _chart(graph: Graph, name: str, what: str) -> dict[str, Any]:
-    title, of, counted = _CHARTS[what]
+    of, counted = HISTOGRAMS[what]
     values = values_of(name, graph, what)
     edges = bins_of(values, whole=what in {"degrees", "support"})
     return {
-        "title": title,
+        "title": what.capitalize(),
         "of": of,
         "counted": counted,
         "whole": what in {"degrees", "support"},

@@ -79,7 +79,8 @@ def titles(graphs: Graphs) -> list[str]:
     if len(set(made)) < len(made):
         made = [name.replace("\\", "/").rpartition("/")[2] for name, _ in graphs]
     return [
-        f"{_plain(one)}: {graph.n_edges} edges, {graph.n_edges / graph.n_nodes:.1f} per node"
+        f"{_plain(one)}: {graph.n_edges} edges, "
+        f"{graph.n_edges / graph.n_nodes:.1f} per node"
         for one, (_, graph) in zip(made, graphs, strict=True)
     ]
 
@@ -141,7 +142,8 @@ def for_nodes(
     if source.ids is None or graph.ids is None:
         if len(values) != graph.n_nodes:
             raise InputError(
-                f"{source.name}: {len(values)} rows, but {name} has {graph.n_nodes} nodes"
+                f"{source.name}: {len(values)} rows, but {name} has {graph.n_nodes} "
+                "nodes"
             )
         return values
     if source.ids == graph.ids:

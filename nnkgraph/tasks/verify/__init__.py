@@ -119,8 +119,8 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
         rest = ("errors", "edges", "weights")
         lost = [Check(one, "not checked", derived.search.text) for one in rest]
         return [derived.search, *lost]
-    relative = 10.0 ** (1 - recipe.digits) if recipe.digits else 0.0
-    found = judge(derived.given, graph.adjacency, recipe, max(WEIGHT, relative))
+    limit = max(WEIGHT, recipe.rounding)
+    found = judge(derived.given, graph.adjacency, recipe, limit)
     if recipe.bridged and graph.bridges is None:
         found = with_lost_bridges(found, space, derived.width)
     search, outside = derived.search, int(found.outside.sum())
@@ -129,7 +129,7 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
         search = replace(search, status="FAILED", text=text)
     return [
         search,
-        _errors_check(graph, derived, relative, space),
+        _errors_check(graph, derived, space),
         _edges_check(found, space),
         _weights_check(found, space),
     ]
@@ -145,7 +145,7 @@ def _edges_check(found: Verdict, space: Space) -> Check:
         text = f"{edges} edges, between nodes that are no candidates: {extra}"
     text += _first(found, found.extra | found.missing, space)
     figures = {"pairs": decided, "extra": extra, "missing": missing}
-    return Check("edges", _status(bool(extra or missing)), text, figures)
+    return Check.of("edges", not (extra or missing), text, **figures)
 
 
 def _weights_check(found: Verdict, space: Space) -> Check:
@@ -165,7 +165,7 @@ def _weights_check(found: Verdict, space: Space) -> Check:
         "loose": int(loose),
     }
     text += _first(found, found.wrong, space)
-    return Check("weights", _status(bool(wrong)), text, figures)
+    return Check.of("weights", not wrong, text, **figures)
 
 
 def _first(found: Verdict, bad: NDArray[np.bool_], space: Space) -> str:
@@ -180,13 +180,7 @@ def _first(found: Verdict, bad: NDArray[np.bool_], space: Space) -> str:
     )
 
 
-def _status(failed: bool) -> str:
-    return "FAILED" if failed else "ok"
-
-
-def _errors_check(
-    graph: Graph, derived: Derived, relative: float, space: Space
-) -> Check:
+def _errors_check(graph: Graph, derived: Derived, space: Space) -> Check:
     """Compare J with the stored ones, in units of K_qq."""
     recipe, looked = space.recipe, derived.looked
     if not recipe.has_error:
@@ -195,7 +189,7 @@ def _errors_check(
         return Check("errors", "not checked", "the file holds no errors")
     stored, own = graph.errors[looked], derived.own[looked]
     gap = np.abs(derived.error - stored)
-    bad = np.flatnonzero(~(gap <= ERROR * own + relative * np.abs(stored)))
+    bad = np.flatnonzero(~(gap <= ERROR * own + recipe.rounding * np.abs(stored)))
     largest = float((gap / np.where(own > 0, own, 1.0)).max(initial=0.0))
     text = (
         f"J of {len(looked)} nodes, largest difference {largest:.1e}, wrong: {len(bad)}"
@@ -213,4 +207,4 @@ def _errors_check(
         "wrong": len(bad),
         "own_residual": derived.residual,
     }
-    return Check("errors", _status(bool(len(bad))), text, figures)
+    return Check.of("errors", not len(bad), text, **figures)

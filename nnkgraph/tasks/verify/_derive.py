@@ -57,7 +57,7 @@ def weighed(
         found += solutions(space, node, index, sigma)
     if len(found) == 1 or not recipe.has_error or stored is None:
         return found, not one.unclear
-    room = max(_SAME, 10.0 ** (1 - recipe.digits) if recipe.digits else 0.0)
+    room = max(_SAME, recipe.rounding)
     alike = [way for way in found if abs(way.error - stored) <= room * way.own]
     return alike or found, not one.unclear or bool(alike)
 
@@ -205,7 +205,7 @@ def _stored_reach(space: Space, listed: IndexArray) -> FloatArray:
 def _tied_check(lists: list[Shortlist]) -> Check:
     tied = sum(one.tied.stop > one.k for one in lists)
     text = f"brute force for {len(lists)} nodes, tied up to rounding: {tied}"
-    return Check("candidates", "ok", text, {"nodes": len(lists), "tied": tied})
+    return Check.of("candidates", True, text, nodes=len(lists), tied=tied)
 
 
 def _recall_check(space: Space, listed: IndexArray, looked: IndexArray) -> Check:
@@ -230,9 +230,8 @@ def _recall_check(space: Space, listed: IndexArray, looked: IndexArray) -> Check
         f"as stored, not a candidate twice or of itself: {wrong} wrong nodes; recall "
         f"{recall:.4f} on {len(some)} nodes"
     )
-    status = "FAILED" if wrong or short else "ok"
     figures = {"wrong": wrong, "recall": recall, "nodes": len(some)}
-    return Check("candidates", status, text, figures)
+    return Check.of("candidates", not (wrong or short), text, **figures)
 
 
 def sigma_check(
@@ -243,11 +242,11 @@ def sigma_check(
     if rule is None or stored is None:
         good = rule is None and stored is None
         text = f"kernel {recipe.kernel} has {'none' if rule is None else 'one'}"
-        return Check("sigma", "ok" if good else "FAILED", text), stored
+        return Check.of("sigma", good, text), stored
     if not isinstance(rule, str):
         good = rule == stored
         text = f"{stored:.9g} is stored, {rule:.9g} was asked for"
-        return Check("sigma", "ok" if good else "FAILED", text), rule
+        return Check.of("sigma", good, text), rule
     known = reach[np.isfinite(reach)]
     if rule == "local":
         known = np.where(np.isfinite(reach) & (reach > 0), reach, 3.0)
@@ -259,11 +258,11 @@ def sigma_check(
         derived = middle if middle > 0 else 1.0
         good = abs(derived - stored) <= 1e-10 * derived
         text = f"{rule}: {stored:.9g} is stored, {derived:.9g} derived from {n} nodes"
-        return Check("sigma", "ok" if good else "FAILED", text, figures), derived
+        return Check.of("sigma", good, text, **figures), derived
     if largest:
         good = middle <= stored * (1 + 1e-10)
         text = f"{rule}: {stored:.9g} is stored, at least {middle:.9g} by the sample"
-        return Check("sigma", "ok" if good else "FAILED", text, figures), stored
+        return Check.of("sigma", good, text, **figures), stored
     if len(known) < 2:
         return Check("sigma", "not checked", "the sample is too small"), stored
     spread = float(np.std(known / 3, ddof=1)) / math.sqrt(len(known))
@@ -274,7 +273,7 @@ def sigma_check(
         f"{rule}: {stored:.9g} is stored, {middle:.6g} +- {1.96 * spread:.2g} (95 %) "
         f"by {len(known)} nodes"
     )
-    return Check("sigma", "ok" if good else "FAILED", text, figures), stored
+    return Check.of("sigma", good, text, **figures), stored
 
 
 def _solved(
@@ -293,8 +292,8 @@ def _solved(
     low: FloatArray = np.zeros(n)
     high: FloatArray = np.full(n, np.inf)
     if graph.errors is not None:
-        room = 10.0 ** (1 - recipe.digits) if recipe.digits else 0.0
-        low, high = graph.errors * (1 - room), graph.errors * (1 + room)
+        low = graph.errors * (1 - recipe.rounding)
+        high = graph.errors * (1 + recipe.rounding)
     sides, keys, residual = [], [], 0.0
     best = np.zeros(len(looked))
     with progress("solve", len(looked)) as on_rows:

@@ -98,12 +98,11 @@ def without_copies(graph: Graph, space: Space) -> tuple[Graph, list[Check]]:
         place = np.full(len(space.first), -1)
         place[at] = np.arange(len(at))
         listed = np.where(listed[at] >= 0, place[np.maximum(listed[at], 0)], -1)
-    status = "FAILED" if wrong else "ok"
     text = f"{len(copies)} copies, hung on their first rows; wrong: {wrong}"
     smaller = replace(
         graph, adjacency=matrix[at][:, at].tocsr(), errors=errors, candidates=listed
     )
-    return smaller, [Check("copies", status, text, {"wrong": wrong})]
+    return smaller, [Check.of("copies", not wrong, text, wrong=wrong)]
 
 
 def with_lost_bridges(found: Verdict, space: Space, sigma: float | None) -> Verdict:
@@ -112,7 +111,7 @@ def with_lost_bridges(found: Verdict, space: Space, sigma: float | None) -> Verd
     for p in np.flatnonzero(found.extra | found.outside | found.wrong):
         value = similarity(space, int(found.one[p]), int(found.two[p]), sigma)
         value = max(value, space.recipe.min_weight)
-        bridge[p] = abs(found.weight[p] - value) <= _room(space) * value
+        bridge[p] = abs(found.weight[p] - value) <= _weight_tolerance(space) * value
     return replace(
         found,
         extra=found.extra & ~bridge,
@@ -121,9 +120,8 @@ def with_lost_bridges(found: Verdict, space: Space, sigma: float | None) -> Verd
     )
 
 
-def _room(space: Space) -> float:
-    digits = space.recipe.digits
-    return max(1e-7, 10.0 ** (1 - digits) if digits else 0.0)
+def _weight_tolerance(space: Space) -> float:
+    return max(1e-7, space.recipe.rounding)
 
 
 def bridges_check(
@@ -140,14 +138,10 @@ def bridges_check(
     )
     expected = np.maximum(expected, space.recipe.min_weight)
     weight = np.asarray(graph.adjacency[bridges[:, 0], bridges[:, 1]]).ravel()
-    wrong = int((np.abs(weight - expected) > _room(space) * expected).sum())
+    wrong = int((np.abs(weight - expected) > _weight_tolerance(space) * expected).sum())
     before = connected_components(bare.adjacency, directed=False)[0]
     after = connected_components(graph.adjacency, directed=False)[0]
     text = f"{len(bridges)} join {before} components, left: {after}, wrong: {wrong}"
-    failed = bool(wrong) or after != 1 or len(bridges) != before - 1
-    return Check(
-        "bridges",
-        "FAILED" if failed else "ok",
-        text,
-        {"bridges": len(bridges), "components": int(after), "wrong": wrong},
-    )
+    good = not wrong and after == 1 and len(bridges) == before - 1
+    figures = {"bridges": len(bridges), "components": int(after), "wrong": wrong}
+    return Check.of("bridges", good, text, **figures)

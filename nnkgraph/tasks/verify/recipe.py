@@ -56,6 +56,11 @@ class Check:
     text: str
     figures: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, good: bool, text: str, **figures: Any) -> Check:
+        """Return a check that is ok where all is good, and has FAILED otherwise."""
+        return cls(name, "ok" if good else "FAILED", text, figures)
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -101,6 +106,11 @@ class Recipe:
         if self.kernel != "polynomial":
             return self.kernel != "function"
         return self.plugin.gamma == 1.0 and self.plugin.c in {0.0, 1.0}
+
+    @property
+    def rounding(self) -> float:
+        """Share by which stored numbers may differ, where they were rounded."""
+        return 10.0 ** (1 - self.digits) if self.digits else 0.0
 
     @property
     def exact(self) -> bool:
