@@ -191,17 +191,17 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line("; ".join(said))
 
 
-SLOW_ROOMS = {"project", "robustness"}
+SLOW_PLACES = {"project", "robustness"}
+SLOW_PLACES |= {"test_dask", "test_entry_points", "test_sklearn", "test_workers"}
 SLOW_FIXTURES = {"case", "other", "program", "job", "large"}
-"""What starts whole commands, which take a second each and more."""
+"""Where whole commands and processes start, or another package's checks run."""
 
 
 def pytest_collection_modifyitems(items):
     """Mark what takes long, so that ``make quick`` leaves it out."""
     for item in items:
-        long = item.path.parent.name in SLOW_ROOMS or SLOW_FIXTURES & {
-            *item.fixturenames
-        }
+        places = SLOW_PLACES & {item.path.parent.name, item.path.stem}
+        long = places or SLOW_FIXTURES & {*item.fixturenames}
         if long and not item.get_closest_marker("quick"):
             item.add_marker("slow")
 
