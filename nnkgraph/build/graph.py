@@ -120,7 +120,7 @@ def build_graph(
     >>> x = np.random.default_rng(0).normal(size=(100, 3))
     >>> graph = nnkgraph.build_graph(x, k=10)
     >>> graph
-    <Graph: 100 nodes, 158 edges>
+    <Graph: 100 nodes, 225 edges>
     >>> graph.report.certificate.nodes_failed
     0
     """
@@ -422,7 +422,7 @@ def check_distances(kernel: Kernel) -> None:
     if kernel.base == "gram":
         raise ParameterError(
             "a matrix of similarities has no distances, which an AnnData file needs: "
-            "write the graph with -o"
+            "write the graph to a file of its own"
         )
 
 

@@ -28,7 +28,7 @@ from nnkgraph.build.settings import (
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Candidates, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
-from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.formats import parse_provenance
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import registry
@@ -192,7 +192,7 @@ def check_alone(**settings: Any) -> None:
     """Refuse options of build that need all rows or all solutions."""
     for option, unused in WHOLE.items():
         if settings[option] not in {unused, None}:
-            raise ParameterError(f"{option} needs all rows: it cannot work by shards")
+            raise ParameterError(f"`{option}` needs all rows: it cannot work by shards")
 
 
 SCHEMA = 1
@@ -293,12 +293,12 @@ def read_part(path: str | os.PathLike[str]) -> Part:
     with open_archive(source) as archive:
         run = run_of(archive)
         if not run:
-            raise InputError(
-                f"{archive.name}: is no shard of nnkgraph search or build --shard"
-            )
+            raise InputError(f"{archive.name}: is no shard of a search or a build")
         about = parse_provenance(archive.text("about"), archive.name)
         try:
             part = _part(about, archive, spec)
+        except NnkGraphError:
+            raise  # a ValueError too, but it says more
         except (ValueError, TypeError, LookupError) as error:
             raise InputError(
                 f"{archive.name}: is no shard of nnkgraph, or a damaged one"

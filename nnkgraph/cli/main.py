@@ -9,6 +9,7 @@ import importlib
 import os
 import signal
 import sys
+import warnings
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +19,7 @@ from nnkgraph import __version__
 from nnkgraph.cli import talk
 from nnkgraph.cli.command import Helpful
 from nnkgraph.cli.types import CONFIG
-from nnkgraph.errors import NnkGraphError
+from nnkgraph.errors import NnkGraphError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
 
@@ -187,8 +188,15 @@ def main() -> NoReturn:
     os._exit(code)
 
 
-def run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of error each
+def run(args: list[str]) -> int:
     """Run one call and return its exit code; every error becomes one line."""
+    with warnings.catch_warnings():
+        # What the library warns of, summaries and reports say in their own words.
+        warnings.simplefilter("ignore", QualityWarning)
+        return _run(args)
+
+
+def _run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of error each
     try:
         if COMPLETE in os.environ:
             cli.main(args, prog_name="nnkgraph", complete_var=COMPLETE)

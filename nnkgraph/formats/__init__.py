@@ -167,6 +167,14 @@ def read_features(
         Where the file cannot be read or its values cannot be used.
     ParameterError
         For an unknown suffix or format.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> np.save("points.npy", np.ones((5, 2)))
+    >>> nnkgraph.read_features("points.npy")
+    <Features: 5 x 2, points.npy>
     """
     plugin, source = reader("read_features", os.fspath(spec), format)
     columns = None if plugin.has_columns else id_column or (drop or None)
@@ -210,6 +218,14 @@ def read_labels(
     number from 0. A column called id names the rows where no other does. See
     ``Labels.of`` for `missing` and `minus_one`, ``TextOptions`` for `absent`, and
     `read_features` for `known`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> np.save("labels.npy", np.array([0, 1, 1]))
+    >>> nnkgraph.read_labels("labels.npy").classes
+    ('0', '1')
     """
     from nnkgraph.data.labels import Labels
 
@@ -271,6 +287,15 @@ def read_graph(
     ------
     InputError
         Where the file cannot be read or does not hold a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_graph("graph.graphml", nnkgraph.build_graph(x, k=10))
+    >>> nnkgraph.read_graph("graph.graphml").n_nodes
+    100
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
     extras = Extras()
@@ -286,7 +311,19 @@ def read_candidates(
     *,
     format: str | None = None,  # noqa: A002 - the name of the option
 ) -> tuple[IndexArray, FloatArray | None]:
-    """Read ``neighbors`` and maybe ``distances``, or a bare array of neighbors."""
+    """Read ``neighbors`` and maybe ``distances``, or a bare array of neighbors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = nnkgraph.find_candidates(x, k=5)
+    >>> nnkgraph.write_candidates("knn.npz", found, provenance={})
+    >>> index, distance = nnkgraph.read_candidates("knn.npz")
+    >>> index.shape
+    (100, 5)
+    """
     plugin, source = reader("read_candidates", os.fspath(spec), format)
     return plugin.read_candidates(source)
 
@@ -308,6 +345,13 @@ def write_graph(
     ------
     OutputError
         Where it cannot be written; what was there before is untouched.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_graph("graph.tsv", nnkgraph.build_graph(x, k=10))
     """
     target = os.fspath(path)
     plugin, suffix = choose("write_graph", target, format)
@@ -333,7 +377,16 @@ def write_candidates(
     provenance: dict[str, Any],
     format: str | None = None,  # noqa: A002 - the name of the option
 ) -> None:
-    """Write ``neighbors`` and ``distances``, whole or not at all."""
+    """Write ``neighbors`` and ``distances``, whole or not at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = nnkgraph.find_candidates(x, k=5)
+    >>> nnkgraph.write_candidates("knn.h5", found, provenance={})
+    """
     target = os.fspath(path)
     plugin, _ = choose("write_candidates", target, format)
     with Outputs(target) as outputs:

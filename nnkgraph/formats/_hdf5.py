@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from nnkgraph.errors import InputError
+from nnkgraph.errors import InputError, NnkGraphError
 from nnkgraph.runtime.files import expect, show, sniff
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ def open_h5(source: Source) -> Iterator[h5py.File]:
     try:
         with _open(source) as file:
             yield file
+    except NnkGraphError:
+        raise  # a ValueError too, but it says more
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
         raise InputError(f"{source.name}: {_explain(error)}") from error
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from nnkgraph.errors import InputError, OutputError, ParameterError
+from nnkgraph.errors import InputError, NnkGraphError, OutputError, ParameterError
 from nnkgraph.formats._choose import split_item
 from nnkgraph.formats._graphs import provenance_text
 from nnkgraph.formats._hdf5 import open_h5, walk
@@ -121,6 +121,8 @@ def put(
             _put_matrix(obsp, keys.connectivities, weights, weights.data)
             _put_matrix(obsp, keys.distances, weights, distances)
             _put_dict(uns, keys.uns, _neighbors(file, keys, graph, metric))
+    except NnkGraphError:
+        raise  # a ValueError too, but it says more
     except (RuntimeError, ValueError, KeyError, TypeError) as error:
         what = " ".join(str(error).split())
         raise OutputError(f"{name}: cannot be written: {what}") from error

@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from nnkgraph.errors import InputError, OutputError
+from nnkgraph.errors import InputError, NnkGraphError, OutputError
 from nnkgraph.formats._base import unfit
 from nnkgraph.formats._graphs import (
     TEXT_BYTES,
@@ -76,6 +76,8 @@ class XmlReader(ABC):
             while chunk := stream.read(_CHUNK):
                 self.parser.Parse(chunk, False)
             self.parser.Parse(b"", True)
+        except NnkGraphError:
+            raise  # a ValueError too, but it says more
         except (expat.ExpatError, LookupError, ValueError) as error:
             raise InputError(f"{self.name}: not well-formed XML: {error}") from error
         return self._graph(extras)

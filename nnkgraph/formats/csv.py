@@ -14,7 +14,7 @@ import numpy as np
 
 from nnkgraph.data import Features
 from nnkgraph.data.labels import is_missing
-from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.formats._base import Format
 from nnkgraph.formats._columns import (
     NUMBER,
@@ -455,6 +455,8 @@ class Csv(Format):
                 if options.gaps:
                     lines = filled(lines, layout.delimiter)
                 values = stacked(_blocks(lines, layout.delimiter))
+            except NnkGraphError:
+                raise  # a ValueError too, but it says more
             except UnicodeDecodeError:
                 raise  # A ValueError too, but explained where the text was opened.
             except ValueError as error:

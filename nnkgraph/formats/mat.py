@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.data import Features, SparseRows
-from nnkgraph.errors import InputError, OutputError
+from nnkgraph.errors import InputError, NnkGraphError, OutputError
 from nnkgraph.formats._base import Format, check_unicode
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import (
@@ -67,6 +67,8 @@ def open_mat(source: Source) -> Iterator[Mat]:
     try:
         with source.open() as stream:
             yield MatFile(stream, source.name)
+    except NnkGraphError:
+        raise  # a ValueError too, but it says more
     except (ValueError, OSError, OverflowError, zlib.error) as error:
         raise InputError(f"{source.name}: damaged MATLAB file: {error}") from error
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.data import Features
-from nnkgraph.errors import InputError, ResourceError
+from nnkgraph.errors import InputError, NnkGraphError, ResourceError
 from nnkgraph.formats._base import EXTRAS, MADE, Format, check_unicode
 from nnkgraph.formats._columns import (
     as_array,
@@ -262,6 +262,8 @@ def open_table(source: Source) -> Iterator[Table]:
     try:
         with source.open() as stream:
             yield Table(stream, source.name)
+    except NnkGraphError:
+        raise  # a ValueError too, but it says more
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as error:
         first = " ".join(str(error).split())[:200]
         raise InputError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 from numpy.lib import format as npy_format
 
-from nnkgraph.errors import InputError
+from nnkgraph.errors import InputError, NnkGraphError
 from nnkgraph.runtime.arrays import check_fits, converted, new_array, row_slices
 from nnkgraph.runtime.files import expect, show
 
@@ -279,6 +279,8 @@ def open_archive(source: Source) -> Iterator[Archive]:
     try:
         with source.open() as stream:
             yield Archive(stream, source.name)
+    except NnkGraphError:
+        raise  # a ValueError too, but it says more
     except (
         zipfile.BadZipFile,
         zlib.error,

@@ -126,7 +126,7 @@ def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
     if not done:
         raise ResourceError(
             f"no worker finished a block within {pool.block_timeout:g} s; it may hang, "
-            "or need more time: --block-timeout"
+            "or need more time: a larger `block_timeout`"
         )
     return done
 

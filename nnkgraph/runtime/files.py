@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self, TextIO
 
-from nnkgraph.errors import InputError, OutputError
+from nnkgraph.errors import InputError, NnkGraphError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,6 +160,8 @@ def open_source(
             if not stat.S_ISREG(mode.st_mode):
                 return _in_memory(name, _drain(stream, name), item)
             return Source(name, path, b"", mode.st_size, stream.read(_HEAD), item)
+    except NnkGraphError:
+        raise  # a ValueError too, but it says more
     except FileNotFoundError as error:
         hint = meant(path)
         raise InputError(f"{name}: {reason(error)}{hint}") from error

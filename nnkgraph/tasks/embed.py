@@ -193,6 +193,15 @@ def embed(
     solver : str
         ``dense``, ``factor`` (shift and invert), ``lanczos`` (products only), or
         ``auto``: by the size of a component and of its factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> graph = nnkgraph.build_graph(x, k=10)
+    >>> nnkgraph.embed(graph, dimensions=2).coordinates.shape
+    (100, 2)
     """
     _check(dimensions, component, solver)
     check_undirected(graph, name)

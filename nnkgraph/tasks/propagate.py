@@ -311,6 +311,18 @@ def propagate(
 
     Labels are brought into the order of the nodes by their ids, where both have ids.
     See ``Propagator`` for the options, and for many labelings of one graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> graph = nnkgraph.build_graph(x, k=10)
+    >>> labels = np.where(x[:, 0] > 0, "right", "left")
+    >>> labels[10:] = ""  # only ten are known
+    >>> found = nnkgraph.propagate(graph, nnkgraph.Labels.of(labels))
+    >>> int(found.unreached.sum())
+    0
     """
     progress = progress or Stages()
     labels = labels.for_rows(graph.n_nodes, graph.ids, name)

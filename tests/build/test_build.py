@@ -138,7 +138,7 @@ class TestDuplicates:
         x = np.concatenate([fifty, fifty[7:8]])
         with pytest.raises(InputError, match="row 50 repeats row 7"):
             build_graph(x, k=5, duplicates="error")
-        assert build_graph(fifty, k=5, duplicates="error").nodes == 50
+        assert build_graph(fifty, k=5, duplicates="error").n_nodes == 50
 
     def test_c06_identical_rows_alone_make_a_star(self):
         graph = build_graph(np.ones((40, 2)))
@@ -282,7 +282,7 @@ class TestKernels:
 
     def test_linear_warns_of_hubs(self, digits):
         report = build_graph(digits, kernel="linear").report
-        assert "try --scale unit" in report["warnings"][0]
+        assert "try `scale='unit'`" in report["warnings"][0]
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", "unit"])
@@ -321,7 +321,7 @@ def test_b02_b03_k_is_at_most_n_minus_1():
 def test_c05_one_column_and_many_columns_work():
     rng = np.random.default_rng(0)
     line = build_graph(rng.normal(size=(100, 1)), k=10)
-    assert line.edges / 100 == pytest.approx(1, abs=0.2)
+    assert line.n_edges / 100 == pytest.approx(1, abs=0.2)
     wide = build_graph(rng.normal(size=(100, 50_000)), k=10)
     assert wide.report["certificate"]["kkt_max"] < 1e-12
 
@@ -363,7 +363,7 @@ def test_many_isolated_nodes_bring_a_hint():
     x = np.random.default_rng(0).normal(size=(400, 30))
     report = build_graph(x, k=8).report
     assert report["isolated"] > 4
-    assert "--min-degree 3" in report["warnings"][0]
+    assert "`min_degree=3`" in report["warnings"][0]
 
 
 def test_c18_nodes_that_miss_the_certificate_are_counted_and_named(monkeypatch):

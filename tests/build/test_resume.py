@@ -77,7 +77,7 @@ def test_d15_other_features_and_versions_are_refused(x, tmp_path, monkeypatch):
     build_graph(x, k=8, resume=tmp_path / "c")
     with pytest.raises(InputError, match="sha256 of the features was"):
         build_graph(x + 1e-9, k=8, resume=tmp_path / "c")
-    monkeypatch.setattr("nnkgraph.build.run.__version__", "0.0.0")
+    monkeypatch.setattr("nnkgraph.build.settings.__version__", "0.0.0")
     with pytest.raises(InputError, match="nnkgraph was"):
         build_graph(x, k=8, resume=tmp_path / "c")
 

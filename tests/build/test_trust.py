@@ -272,11 +272,11 @@ def test_copies_that_see_only_each_other_are_counted(duplicates):
 @pytest.mark.parametrize(
     ("options", "said", "unsaid"),
     [
-        ({}, ["--min-degree 3", "--symmetrize error-union", "--sigma local"], []),
-        ({"min_degree": 1, "sigma": "local"}, ["error-union"], ["min-degree", "sigma"]),
-        ({"method": "eps:radius=0.01"}, ["--connect mst"], ["error-union"]),
-        ({"kernel": "linear", "scale": "unit"}, ["cosine"], ["--scale", "--sigma"]),
-        ({"kernel": "linear"}, ["--scale unit"], ["--sigma"]),
+        ({}, ["`min_degree=3`", "`symmetrize='error-union'`", "`sigma='local'`"], []),
+        ({"min_degree": 1, "sigma": "local"}, ["error-union"], ["min_degree", "sigma"]),
+        ({"method": "eps:radius=0.01"}, ["`connect='mst'`"], ["error-union"]),
+        ({"kernel": "linear", "scale": "unit"}, ["cosine"], ["`scale", "`sigma"]),
+        ({"kernel": "linear"}, ["`scale='unit'`"], ["`sigma"]),
     ],
 )
 def test_advice_names_what_was_not_tried(options, said, unsaid):

@@ -126,7 +126,7 @@ def test_rows_without_a_word_have_no_direction():
     x[4] = 0
     with pytest.raises(InputError, match=r"row 4 .* all zeros"):
         build_graph(x.tocsr(), k=5, kernel="cosine")
-    assert build_graph(x.tocsr(), k=5, kernel="gaussian").nodes == 90
+    assert build_graph(x.tocsr(), k=5, kernel="gaussian").n_nodes == 90
 
 
 @pytest.mark.parametrize(

@@ -521,7 +521,7 @@ def test_e06_the_file_that_a_link_points_to_is_replaced(tmp_path, suffix):
     link.symlink_to(target)
     formats.write_graph(link, graph())
     assert link.is_symlink()
-    assert formats.read_graph(target, format=suffix).nodes == 3
+    assert formats.read_graph(target, format=suffix).n_nodes == 3
     target.unlink()
     formats.check_output(link)
     formats.write_graph(link, graph())
@@ -541,7 +541,7 @@ def test_e06_pipes_and_devices_are_written_directly(tmp_path, suffix):
     formats.write_graph(fifo, graph(errors=np.ones(3)))
     reader.join()
     (tmp_path / f"copy.{suffix}").write_bytes(received[0])
-    assert formats.read_graph(tmp_path / f"copy.{suffix}").nodes == 3
+    assert formats.read_graph(tmp_path / f"copy.{suffix}").n_nodes == 3
     assert_untouched(tmp_path, f"fifo.{suffix}", f"copy.{suffix}")
 
 
@@ -877,7 +877,7 @@ def sparse(path, **changes):
 )
 def test_h10_malformed_sparse_matrices_are_refused(tmp_path, changes):
     sparse(tmp_path / "g.npz")
-    assert formats.read_graph(tmp_path / "g.npz").edges == 1
+    assert formats.read_graph(tmp_path / "g.npz").n_edges == 1
     sparse(tmp_path / "g.npz", **changes)
     with pytest.raises(InputError, match=r"g\.npz: "):
         formats.read_graph(tmp_path / "g.npz")

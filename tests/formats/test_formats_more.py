@@ -140,7 +140,7 @@ def test_bare_arrays_of_pyg_are_read(tmp_path):
     graph = formats.read_graph(path)
     assert (graph.n_nodes, graph.directed, graph.n_edges) == (5, True, 1)
     np.savez(tmp_path / "plain.npz", edge_index=index)
-    assert formats.read_graph(tmp_path / "plain.npz", format="pyg").edges == 2
+    assert formats.read_graph(tmp_path / "plain.npz", format="pyg").n_edges == 2
     with pytest.raises(InputError, match="holds a graph, not features"):
         formats.read_features(path)
 

@@ -103,7 +103,7 @@ def test_a_single_neighbor_pays_the_penalty():
 
 def test_edges_become_fewer_as_the_penalty_grows(digits):
     edges = [
-        build_graph(digits, method=f"l1:eta={eta}").edges
+        build_graph(digits, method=f"l1:eta={eta}").n_edges
         for eta in (0, 0.02, 0.05, 0.1, 0.2, 0.3)
     ]
     assert all(more > fewer for more, fewer in pairwise(edges))
@@ -257,8 +257,8 @@ def test_eps_takes_three_sigma_by_default(roll):
 
 def test_eps_on_the_very_radius_counts(tmp_path):
     grid = np.stack(np.meshgrid(*[np.arange(6.0)] * 2), -1).reshape(-1, 2)
-    assert build_graph(grid, k=4, method="eps:radius=1").edges == 60
-    assert build_graph(np.hstack([grid] * 6), k=4, method="eps:radius=2.4").edges == 0
+    assert build_graph(grid, k=4, method="eps:radius=1").n_edges == 60
+    assert build_graph(np.hstack([grid] * 6), k=4, method="eps:radius=2.4").n_edges == 0
 
 
 def test_eps_refuses_a_radius_that_joins_everything(monkeypatch):

@@ -138,7 +138,7 @@ def test_the_line_repeats_what_was_asked(run, tmp_path, monkeypatch):
     for option in shlex.split(f"{asked} {table}"):
         assert option in words
     assert run(*words[1:], "-q").code == 0
-    assert formats.read_graph("./-t-graph.npz").edges == told["edges"]
+    assert formats.read_graph("./-t-graph.npz").n_edges == told["edges"]
 
 
 def test_saturation_is_said_plainly(run, tmp_path):

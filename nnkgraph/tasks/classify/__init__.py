@@ -500,6 +500,15 @@ def classify(
     cv : int, optional
         Folds of the cross-validation. By default 5 where several values are given or
         there is no test part, else none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = nnkgraph.classify(x[:80], x[:80, 0] > 0, x[80:], x[80:, 0] > 0)
+    >>> found.best["method"]
+    'nnk'
     """
     data, points = features_of(train, name="train"), None
     if test is not None:

@@ -54,6 +54,15 @@ def doctor(
     -------
     Diagnosis
         The graphs it speaks of are those that ``build_graph`` makes of these features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = nnkgraph.doctor(x, k=10)
+    >>> found.figures["rows"]["distinct"]
+    100
     """
     chosen, running = split(options, SolveCall)
     features = features_of(features)

@@ -122,7 +122,7 @@ def places(
     if len(columns) not in {2, 3} or max(columns) >= x.shape[1] or min(columns) < 0:
         raise ParameterError(
             f"{name}: `axes={columns}` has to name 2 or 3 of the columns "
-            f" 0 to {x.shape[1] - 1}"
+            f"0 to {x.shape[1] - 1}"
         )
     at = np.array(x[:, list(columns)], np.float64)
     at[np.isnan(at).any(axis=1)] = np.nan

@@ -85,6 +85,15 @@ def verify(
     InputError
         Where the graph does not say how it was built, or was built by a method or a
         kernel that has no second, independent form here: one of another package.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> graph = nnkgraph.build_graph(x, k=10)
+    >>> nnkgraph.verify(x, graph, sample=20).failed
+    []
     """
     features = features if isinstance(features, Features) else Features.of(features)
     refuse_unknown(graph, name)
