@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -52,6 +53,20 @@ def run(capsys):
         code = main.run([str(arg) for arg in args])
         out, err = capsys.readouterr()
         return Result(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def inside(run, tmp_path, monkeypatch):
+    """Like ``program``, with its folder and environment, but in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: object, env: dict[str, str] | None = None) -> Result:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (env or {}).items():
+                patch.setenv(name, value)
+            return run(*args)
 
     return call
 
@@ -176,15 +191,27 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line("; ".join(said))
 
 
-SLOW_ROOMS = ("project", "robustness")
-"""Rooms whose tests run whole commands, one after the other."""
+SLOW_PLACES = {"project", "robustness"}
+SLOW_PLACES |= {"test_dask", "test_entry_points", "test_sklearn", "test_workers"}
+SLOW_FIXTURES = {"case", "other", "program", "job", "large"}
+"""Where whole commands and processes start, or another package's checks run."""
 
 
 def pytest_collection_modifyitems(items):
-    """Mark rooms that take long, so that ``make quick`` leaves them out."""
+    """Mark what takes long, so that ``make quick`` leaves it out."""
     for item in items:
-        if item.path.parent.name in SLOW_ROOMS and not item.get_closest_marker("quick"):
+        places = SLOW_PLACES & {item.path.parent.name, item.path.stem}
+        long = places or SLOW_FIXTURES & {*item.fixturenames}
+        if long and not item.get_closest_marker("quick"):
             item.add_marker("slow")
+
+
+def pytest_configure():
+    """Hear signals, even where a shell in the background has them ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            interrupt = signal.default_int_handler
+            signal.signal(number, interrupt if number == 2 else signal.SIG_DFL)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -373,15 +373,15 @@ def test_one_format_belongs_to_the_side_that_needs_it(run, points, tmp_path, pro
     assert found.out.startswith("PK")
 
 
-def test_environment_variables_have_the_names_of_the_options(program, points, tmp_path):
-    program("build", points, "-o", "g.npz")
-    shown = program("info", "g.npz", env={"NNKGRAPH_INFO_JSON": "1"})
+def test_environment_variables_have_the_names_of_the_options(inside, points, tmp_path):
+    inside("build", points, "-o", "g.npz")
+    shown = inside("info", "g.npz", env={"NNKGRAPH_INFO_JSON": "1"})
     assert json.loads(shown.out)["nodes"] == 60
     env = {"NNKGRAPH_BUILD_FORMAT": "tsv"}
-    assert program("build", points, "-o", "-", "-q", env=env).out.startswith("# nnk")
+    assert inside("build", points, "-o", "-", "-q", env=env).out.startswith("# nnk")
     env = {"NNKGRAPH_WORKERS": "zz", "NNKGRAPH_BUILD_WORKERS": "1"}
-    assert program("build", points, "-o", "g.npz", env=env).code == 0
-    result = program("build", points, "-o", "g.npz", env={"NNKGRAPH_WORKERS": "zz"})
+    assert inside("build", points, "-o", "g.npz", env=env).code == 0
+    result = inside("build", points, "-o", "g.npz", env={"NNKGRAPH_WORKERS": "zz"})
     assert result.code == 2
     assert "NNKGRAPH_WORKERS" in result.err
 
@@ -409,29 +409,29 @@ def test_a12_integers_that_do_not_fit_are_warned_of(run, tmp_path):
     assert "2**53" in result.err
 
 
-def test_b10_a_bad_environment_variable_is_named(program, points):
+def test_b10_a_bad_environment_variable_is_named(inside, points):
     env = {"NNKGRAPH_BUILD_K": "zz"}
-    result = program("build", points, "-o", "g.npz", env=env)
+    result = inside("build", points, "-o", "g.npz", env=env)
     assert result.code == 2
     assert "NNKGRAPH_BUILD_K" in result.err
     assert len(result.lines) == 1
 
 
-def test_b14_help_works_with_a_broken_environment(program):
-    result = program(
+def test_b14_help_works_with_a_broken_environment(inside):
+    result = inside(
         "build", "--help", env={"NNKGRAPH_BUILD_K": "zz", "NNKGRAPH_WORKERS": "x"}
     )
     assert result.code == 0
     assert "Examples:" in result.out
 
 
-def test_environment_variables_set_options(program, points, tmp_path):
+def test_environment_variables_set_options(inside, points, tmp_path):
     env = {"NNKGRAPH_BUILD_K": "4", "NNKGRAPH_WORKERS": "1"}
-    result = program("build", points, "-o", "g.npz", env=env)
+    result = inside("build", points, "-o", "g.npz", env=env)
     assert result.code == 0
     assert "k 4," in result.err
     assert (
-        program("build", points, "-o", "g.npz", "-k", 5, env=env).err.count("k 5,") == 1
+        inside("build", points, "-o", "g.npz", "-k", 5, env=env).err.count("k 5,") == 1
     )
 
 
@@ -716,15 +716,15 @@ def test_a34_standard_input_is_read(program, points):
     assert program("build", "-", "-o", "g.npz", "--format", "npy", input_=b"").code == 3
 
 
-def test_a36_strange_names_work(program, points, tmp_path):
+def test_a36_strange_names_work(inside, points, tmp_path):
     for name in ("a b.npy", "ünïcode.npy", "-dash.npy", "new\nline.npy", "a,b=c.npy"):
         (tmp_path / name).write_bytes(points.read_bytes())
-        result = program("build", "-o", "g.npz", "-q", "--", name)
+        result = inside("build", "-o", "g.npz", "-q", "--", name)
         assert result.code == 0, result.err
 
 
-def test_h12_terminal_escapes_in_names_are_shown_not_sent(program):
-    result = program("build", "\x1b[31mred.npy", "-o", "g.npz")
+def test_h12_terminal_escapes_in_names_are_shown_not_sent(inside):
+    result = inside("build", "\x1b[31mred.npy", "-o", "g.npz")
     assert result.code == 3
     assert "\x1b" not in result.err
 

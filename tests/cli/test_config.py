@@ -76,13 +76,13 @@ def test_a_list_repeats_an_option_and_shared_keys_pass_over_other_commands(
     assert '"omp"' not in result.out
 
 
-def test_a_variable_names_the_file_for_all_commands(program, points, tmp_path):
+def test_a_variable_names_the_file_for_all_commands(inside, points, tmp_path):
     (tmp_path / "all.toml").write_text("k = 4")
     (tmp_path / "one.toml").write_text("k = 5")
     env = {"NNKGRAPH_CONFIG": "all.toml"}
-    assert said_k(program("build", points, "-o", "g.npz", env=env)) == "4"
+    assert said_k(inside("build", points, "-o", "g.npz", env=env)) == "4"
     env["NNKGRAPH_BUILD_CONFIG"] = "one.toml"
-    assert said_k(program("build", points, "-o", "g.npz", env=env)) == "5"
+    assert said_k(inside("build", points, "-o", "g.npz", env=env)) == "5"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_b11_a_configuration_that_cannot_be_read_is_refused(case):
     case.fails(2, "gone.toml", "info", "x.npy", env=env)
 
 
-def test_b14_help_and_version_ignore_a_broken_configuration(program):
+def test_b14_help_and_version_ignore_a_broken_configuration(inside):
     env = {"NNKGRAPH_CONFIG": "gone.toml", "NNKGRAPH_BUILD_K": "zz"}
     for args in (
         ["--help"],
@@ -136,7 +136,7 @@ def test_b14_help_and_version_ignore_a_broken_configuration(program):
         ["build", "--config", "gone.toml", "-h"],
         ["info", "x.npz", "--config=gone.toml", "--help"],
     ):
-        result = program(*args, env=env)
+        result = inside(*args, env=env)
         assert result.code == 0, args
         assert not result.err
         assert result.out
@@ -154,25 +154,25 @@ def test_the_citation_says_what_the_citation_file_says(run):
     assert f"version = {{{nnkgraph.__version__}}}" in text
 
 
-def test_completion_is_installed_once(program, tmp_path):
+def test_completion_is_installed_once(inside, tmp_path):
     env = {"HOME": str(tmp_path), "SHELL": "/usr/bin/bash"}
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
         env[name] = ""
     startup = tmp_path / ".bashrc"
     startup.write_text("export A=1")  # without a newline at its end
-    first = program("completion", "--install", env=env)
+    first = inside("completion", "--install", env=env)
     assert first.code == 0
     assert first.err.count(": written") == 1
     assert ".bashrc: a line was added" in first.err
     text = startup.read_text()
     assert text.startswith("export A=1\n")
-    again = program("completion", "--install", env=env)
+    again = inside("completion", "--install", env=env)
     assert "written" not in again.err
     assert "added" not in again.err
     assert startup.read_text() == text
-    assert program("completion", "fish", "--install", env=env).code == 0
+    assert inside("completion", "fish", "--install", env=env).code == 0
     assert (tmp_path / ".config/fish/completions/nnkgraph.fish").stat().st_size > 100
-    assert "compdef" in program("completion", "zsh", env=env).out
+    assert "compdef" in inside("completion", "zsh", env=env).out
 
 
 @pytest.mark.parametrize(

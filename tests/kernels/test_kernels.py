@@ -103,7 +103,7 @@ def test_two_candidates_follow_the_interval(kernel):
     # similarities with the node lies strictly between K_ij / K_jj and K_ii / K_ij.
     rng = np.random.default_rng(0)
     kept = 0
-    for _ in range(1000):
+    for _ in range(250):
         x = rng.normal(size=(3, 2)) * rng.choice([0.3, 1.0, 2.0])
         graph = build_graph(
             x,
@@ -130,7 +130,7 @@ def test_two_candidates_follow_the_interval(kernel):
         assert (weights[[i, j]] > 0).all() == inside
         assert weights[i if ratio >= high else j] > 0
         kept += inside
-    assert 100 < kept < 950
+    assert 25 < kept < 240
 
 
 @pytest.mark.parametrize("kernel", ["polynomial", "laplacian", "lle"])

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import uncompiled
 
 
+@pytest.mark.slow
 def test_the_compiler_cannot_be_seen_in_any_result(tmp_path):
     done = subprocess.run(
         [sys.executable, uncompiled.__file__, tmp_path / "plain.npz"],

@@ -109,13 +109,13 @@ class Threads(threading.Thread):
         return others / sum(self.ticks.values())
 
 
-def test_f03_make_builds_nineteen_of_twenty_inputs_and_fails_for_the_bad_one(tmp_path):
+def test_f03_make_builds_all_inputs_but_the_bad_one_and_fails_for_it(tmp_path):
     features = tmp_path / "features"
     features.mkdir()
     rng = np.random.default_rng(2)
-    for at in range(20):
+    for at in range(8):
         np.save(features / f"{at:02}.npy", rng.normal(size=(800, 16)))
-    bad = features / "07.npy"
+    bad = features / "05.npy"
     bad.write_bytes(bad.read_bytes()[:5000])
     threads = Threads(tmp_path)
     threads.start()
@@ -125,10 +125,10 @@ def test_f03_make_builds_nineteen_of_twenty_inputs_and_fails_for_the_bad_one(tmp
     threads.stop.set()
     threads.join()
     assert done.returncode == 2
-    assert "07.npy" in done.stderr
+    assert "05.npy" in done.stderr
     assert "truncated" in done.stderr
     made = sorted(one.name for one in (tmp_path / "graphs").iterdir())
-    assert made == [f"{at:02}.npz" for at in range(20) if at != 7]
+    assert made == [f"{at:02}.npz" for at in range(8) if at != 5]
     assert threads.share_of_others() < 0.1  # each has one processor, as was asked for
 
     time.sleep(0.01)

@@ -3,8 +3,11 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import nnkgraph
 
+pytestmark = pytest.mark.quick
 HOME = Path(nnkgraph.__file__).parent
 # A module imports only from its own room and from those before it.
 ROOMS = [

@@ -63,7 +63,8 @@ def test_the_number_of_workers_cannot_be_seen(run, large, tmp_path, search):
         large = tmp_path / "narrow.npy"
         np.save(large, x[:, :4])
     for workers in (1, 2, 4):
-        for ending in ("npz", "tsv", "graphml"):
+        every = search == "exact" and workers != 2
+        for ending in ("npz", "tsv", "graphml") if every else ("npz",):
             target = tmp_path / f"{workers}.{ending}"
             result = run(
                 "build",
