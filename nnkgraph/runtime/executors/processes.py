@@ -175,7 +175,7 @@ class _ProcessPool:
             self.stop()
             raise ResourceError(
                 f"worker processes cannot start ({str(error) or 'no answer'}); use "
-                "-j 1, or raise the limit of processes and files"
+                "`workers=1`, or raise the limit of processes and files"
             ) from error
 
     def stop(self) -> None:
