@@ -193,6 +193,7 @@ def pytest_terminal_summary(terminalreporter):
 
 SLOW_PLACES = {"project", "robustness"}
 SLOW_PLACES |= {"test_dask", "test_entry_points", "test_sklearn", "test_workers"}
+SLOW_PLACES |= {"test_messages", "test_resume", "test_shards", "test_terminal"}
 SLOW_FIXTURES = {"case", "other", "program", "job", "large"}
 """Where whole commands and processes start, or another package's checks run."""
 
