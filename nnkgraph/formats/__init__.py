@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         parse_provenance,
     )
     from nnkgraph.formats._into import Place, find_place
-    from nnkgraph.formats._sidecar import file_beside
 
     AnyPath = str | os.PathLike[str]
 
@@ -95,7 +94,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "file_beside": "_sidecar",
     "checked": "_graphs",
     "edge_blocks": "_graphs",
     "from_edges": "_graphs",
@@ -112,6 +110,12 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def file_beside(path: str) -> str | None:
+    """Return the name of the file beside a graph, where there is one."""
+    name = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
+    return name + SIDECAR if os.path.isfile(name + SIDECAR) else None  # noqa: PTH113
 
 
 def read_features(

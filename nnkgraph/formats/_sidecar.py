@@ -40,12 +40,6 @@ def write_sidecar(
     write_archive(outputs.open(target), members)
 
 
-def file_beside(path: str) -> str | None:
-    """Return the name of the file beside a graph, where there is one."""
-    name = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
-    return name + SIDECAR if os.path.isfile(name + SIDECAR) else None  # noqa: PTH113
-
-
 def read_sidecar(source: Source, note: Note) -> Extras:
     """Read the file beside a graph; an absent or foreign one holds nothing."""
     if source.path is None:
