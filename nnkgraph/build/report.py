@@ -1,4 +1,4 @@
-"""What a graph file says about its graph: everything that ``info`` shows."""
+"""What is said about a graph: its facts, its provenance and its warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards of one run, put together: candidates, or a graph as ``build`` makes it."""
+"""Shards: parts of a run as files, and how they are put together again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More edges for a graph, a block of its rows at a time."""
+"""The edges of a graph: its components, and more edges for it, block by block."""
 
 from __future__ import annotations
 

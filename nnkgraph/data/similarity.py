@@ -1,4 +1,8 @@
-"""From a pair's value to its similarity: the few forms that kernels have."""
+"""From a pair's value to its similarity: the few forms that kernels have.
+
+The exponential function is one of our own, vectorized and the same on every machine:
+libraries differ in their last digits from one version and processor to the next.
+"""
 
 from __future__ import annotations
 

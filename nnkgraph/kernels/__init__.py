@@ -1,4 +1,8 @@
-"""A block of nodes with their candidates: what kernels compute and methods see."""
+"""Kernels: how similar two nodes are. One file each.
+
+Here is what is asked of a kernel, what most kernels share, the rules for bandwidths,
+and the local problem: a block of nodes with their candidates.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From bounds to proven candidates: float64 decides, then ties are looked at."""
+"""Exact search by matrix products: bounds in float32, then float64 and ties decide."""
 
 from __future__ import annotations
 

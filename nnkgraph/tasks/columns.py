@@ -1,4 +1,4 @@
-"""What ``build`` says about columns, so that nobody has to ask the doctor first."""
+"""What columns are like: scales, keys and counts, and what ``build`` says of them."""
 
 from __future__ import annotations
 

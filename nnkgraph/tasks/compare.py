@@ -1,4 +1,4 @@
-"""The paper's sparsity figure: edges per node over k."""
+"""Methods and values of k side by side, and edges per node over k as curves."""
 
 from __future__ import annotations
 

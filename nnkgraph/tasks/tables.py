@@ -1,4 +1,4 @@
-"""Predictions as a file: a .csv table or the arrays of an .npz."""
+"""Results as files: predictions, labels and coordinates as tables and arrays."""
 
 from __future__ import annotations
 

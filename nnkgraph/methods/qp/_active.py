@@ -1,4 +1,4 @@
-"""One problem: its beginning, what to do next, and its end with a proof."""
+"""One regression by an active set: its steps, delicate cases, and its proof."""
 
 from __future__ import annotations
 

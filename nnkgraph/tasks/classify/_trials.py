@@ -1,4 +1,4 @@
-"""One part of the rows learns, another is classified: one search for all trials."""
+"""Trials of a classifier: methods, k and bandwidths, tried on splits of the rows."""
 
 from __future__ import annotations
 

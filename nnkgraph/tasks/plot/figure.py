@@ -1,4 +1,4 @@
-"""What belongs to each node: coordinates and values in the order of a graph."""
+"""Figures, and what belongs to each node: coordinates and values in its order."""
 
 from __future__ import annotations
 
