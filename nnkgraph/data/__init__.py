@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from nnkgraph.data.report import Report
 
-    FloatArray = NDArray[np.floating[Any]]
-    IndexArray = NDArray[np.integer[Any]]
+FloatArray: TypeAlias = "NDArray[np.floating[Any]]"
+IndexArray: TypeAlias = "NDArray[np.integer[Any]]"
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,45 +9,24 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from nnkgraph.errors import OutputError, ParameterError
-from nnkgraph.formats._base import (
-    SIDECAR,
-    Extras,
-    Format,
-    Sparse,
-    Target,
-    TextOptions,
-    ignore,
-)
+from nnkgraph.formats import _base
+from nnkgraph.formats._base import Extras, Format, Sparse, Target, TextOptions, ignore
 from nnkgraph.formats._choose import choose, is_known, reader, split_item
-from nnkgraph.runtime.files import (
-    Outputs,
-    is_special,
-    is_stdout,
-    is_stream,
-    reason,
-    show,
-    write_file,
-)
+from nnkgraph.runtime import files
+from nnkgraph.runtime.files import Outputs, is_stream, show, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from nnkgraph.data import (
-        Answers,
-        Candidates,
-        Features,
-        FloatArray,
-        Graph,
-        IndexArray,
-    )
+    from nnkgraph.data import Answers, Candidates, Features, Graph
     from nnkgraph.data.labels import Labels
-    from nnkgraph.formats._base import Note
     from nnkgraph.formats._columns import is_key_name, leave_out
     from nnkgraph.formats._graphs import (
         checked,
@@ -57,7 +36,7 @@ if TYPE_CHECKING:
     )
     from nnkgraph.formats._into import Place, find_place
 
-    AnyPath = str | os.PathLike[str]
+AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 __all__ = [
     "Extras",
@@ -115,13 +94,14 @@ def __getattr__(name: str) -> Any:
 def file_beside(path: str) -> str | None:
     """Return the name of the file beside a graph, where there is one."""
     name = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
-    return name + SIDECAR if os.path.isfile(name + SIDECAR) else None  # noqa: PTH113
+    beside = name + _base.SIDECAR
+    return beside if os.path.isfile(beside) else None  # noqa: PTH113
 
 
 def read_features(
     spec: AnyPath,
     *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
@@ -132,7 +112,7 @@ def read_features(
     absent: Callable[[], None] | None = None,
     for_nodes: bool = False,
     known: Sequence[str] | None = None,
-    note: Note = ignore,
+    note: _base.Note = ignore,
 ) -> Features:
     """Read a feature matrix from ``FILE`` or ``FILE::ITEM``.
 
@@ -206,7 +186,7 @@ def read_features(
 def read_labels(
     spec: AnyPath,
     *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
@@ -214,7 +194,7 @@ def read_labels(
     minus_one: bool = False,
     absent: Callable[[], None] | None = None,
     known: Sequence[str] | None = None,
-    note: Note = ignore,
+    note: _base.Note = ignore,
 ) -> Labels:
     """Read one class per row from ``FILE`` or ``FILE::ITEM``.
 
@@ -233,8 +213,8 @@ def read_labels(
     """
     from nnkgraph.data.labels import Labels
 
-    told = header, id_column, delimiter
-    values, ids, name = _read_column(spec, format, told, absent, known, note)
+    told = TextOptions(header, id_column, delimiter, absent=absent, note=note)
+    values, ids, name = _read_column(spec, format, told, known)
     labels = Labels.of(values, ids=ids, name=name, missing=missing, minus_one=minus_one)
     if labels.minus_one:
         note(f"{name}: -1 is taken for no label")
@@ -244,13 +224,13 @@ def read_labels(
 def read_values(
     spec: AnyPath,
     *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
     absent: Callable[[], None] | None = None,
     known: Sequence[str] | None = None,
-    note: Note = ignore,
+    note: _base.Note = ignore,
 ) -> Features:
     """Read one number per row from ``FILE`` or ``FILE::ITEM``, as a single column.
 
@@ -258,32 +238,24 @@ def read_values(
     """
     from nnkgraph.formats._columns import as_values
 
-    told = header, id_column, delimiter
-    return as_values(*_read_column(spec, format, told, absent, known, note))
+    told = TextOptions(header, id_column, delimiter, absent=absent, note=note)
+    return as_values(*_read_column(spec, format, told, known))
 
 
 def _read_column(
-    spec: AnyPath,
-    wanted: str | None,
-    told: tuple[bool | None, str | None, str | None],
-    absent: Callable[[], None] | None,
-    known: Sequence[str] | None,
-    note: Note,
+    spec: AnyPath, wanted: str | None, told: TextOptions, known: Sequence[str] | None
 ) -> tuple[NDArray[Any], Sequence[str] | None, str]:
     """Return one value per row, the ids of the rows or None, and the file's name."""
     plugin, source = reader("read_column", os.fspath(spec), wanted)
     if plugin.binary:  # what is said about text is meant for other files of a command
-        told = (None, told[1] if plugin.has_columns else None, None)
-    ids = frozenset(known or ())
-    options = TextOptions(*told, absent=absent, for_nodes=True, known=ids, note=note)
+        ids = told.id_column if plugin.has_columns else None
+        told = replace(told, header=None, id_column=ids, delimiter=None)
+    options = replace(told, for_nodes=True, known=frozenset(known or ()))
     return *plugin.read_column(source, options), source.name
 
 
 def read_graph(
-    path: AnyPath,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-    note: Note = ignore,
+    path: AnyPath, *, format: str | None = None, note: _base.Note = ignore
 ) -> Graph:
     """Read a graph and check it fully.
 
@@ -304,17 +276,13 @@ def read_graph(
     plugin, source = reader("read_graph", os.fspath(path), format)
     extras = Extras()
     if plugin.sidecar:
-        from nnkgraph.formats._sidecar import read_sidecar
+        from nnkgraph.formats.npz import read_sidecar
 
         extras = read_sidecar(source, note)
     return plugin.read_graph(source, extras, note)
 
 
-def read_candidates(
-    spec: AnyPath,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-) -> tuple[IndexArray, FloatArray | None]:
+def read_candidates(spec: AnyPath, *, format: str | None = None) -> _base.Neighbors:
     """Read ``neighbors`` and maybe ``distances``, or a bare array of neighbors.
 
     Examples
@@ -336,7 +304,7 @@ def write_graph(
     path: AnyPath,
     graph: Graph,
     *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     labels: Labels | None = None,
 ) -> None:
     """Write a graph, whole or not at all.
@@ -369,7 +337,7 @@ def write_graph(
         plugin.write_graph(stream, graph, Target(show(target), suffix, classes))
         stream.flush()
         if plugin.sidecar and not is_stream(target):
-            from nnkgraph.formats._sidecar import write_sidecar
+            from nnkgraph.formats.npz import write_sidecar
 
             write_sidecar(outputs, target, stream, graph, plugin.sidecar)
 
@@ -379,7 +347,7 @@ def write_candidates(
     candidates: Candidates,
     *,
     provenance: dict[str, Any],
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
 ) -> None:
     """Write ``neighbors`` and ``distances``, whole or not at all.
 
@@ -400,10 +368,7 @@ def write_candidates(
 
 
 def write_answers(
-    path: AnyPath,
-    answers: Answers,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    path: AnyPath, answers: Answers, *, format: str | None = None
 ) -> None:
     """Write neighborhoods of queries, whole or not at all."""
     target = os.fspath(path)
@@ -419,30 +384,24 @@ def write_answers(
 def check_output(
     path: AnyPath,
     *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     no_clobber: bool = False,
     inputs: Iterable[str] = (),
     kind: Literal["graph", "candidates", "answers"] = "graph",
 ) -> None:
     """Check before any computing that an output can be written.
 
-    Raises
-    ------
-    ParameterError
-        For an unknown format, binary data to a terminal, or an output that is an
-        input.
-    OutputError
-        Where the target cannot be created or must not be replaced.
+    It may neither be an input nor, for binary formats, a terminal.
     """
     target = os.fspath(path)
-    _check_not_an_input(target, (split_item(one)[0] for one in inputs))
+    _check_not_an_input(target, inputs)
     if target.endswith("/") or os.path.isdir(target):  # noqa: PTH112 - any string
-        _check_target(target, no_clobber=no_clobber, longest_ending="")
+        _check_target(target, no_clobber=no_clobber)
     plugin, suffix = choose(f"write_{kind}", target, format)
-    if is_stdout(target):
+    if files.is_stdout(target):
         _check_stdout(show(target), binary=plugin.binary or suffix.endswith(".gz"))
         return
-    ending = SIDECAR if plugin.sidecar else ""
+    ending = _base.SIDECAR if plugin.sidecar else ""
     _check_target(target, no_clobber=no_clobber, longest_ending=ending)
 
 
@@ -455,38 +414,25 @@ def check_file(
 ) -> None:
     """Check like `check_output` for a file that is no graph: a picture or a report."""
     target = os.fspath(path)
-    _check_not_an_input(target, (split_item(one)[0] for one in inputs))
+    _check_not_an_input(target, inputs)
     if suffixes and not target.lower().endswith(tuple(suffixes)):
         raise ParameterError(
             f"{show(target)}: the file name ends in none of {', '.join(suffixes)}"
         )
-    if not is_stdout(target):
-        _check_target(target, no_clobber=no_clobber, longest_ending="")
+    if not files.is_stdout(target):
+        _check_target(target, no_clobber=no_clobber)
 
 
 def check_ids(
-    path: AnyPath,
-    ids: Sequence[str] | None,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    path: AnyPath, ids: Sequence[str] | None, *, format: str | None = None
 ) -> None:
-    """Check before any computing that a graph's format can carry the row ids.
-
-    Raises
-    ------
-    OutputError
-        For an id that the format would garble; the message names it.
-    """
+    """Check before any computing that a graph's format can carry the row ids."""
     target = os.fspath(path)
     plugin, suffix = choose("write_graph", target, format)
     plugin.check_ids(ids or (), Target(show(target), suffix))
 
 
-def check_classes(
-    path: AnyPath,
-    *,
-    format: str | None = None,  # noqa: A002 - the name of the option
-) -> None:
+def check_classes(path: AnyPath, *, format: str | None = None) -> None:
     """Check before anything is read that a graph's format can carry classes."""
     target = os.fspath(path)
     if not choose("write_graph", target, format)[0].has_classes:
@@ -510,11 +456,12 @@ def _check_stdout(name: str, *, binary: bool) -> None:
 
 def _check_not_an_input(path: str, inputs: Iterable[str]) -> None:
     """Refuse to replace what is read, also through a link."""
-    if is_stdout(path) or is_special(path):
+    if is_stream(path):
         return
     for one in inputs:
         try:
-            same = os.path.samefile(path, one)  # noqa: PTH121 - either may be missing
+            # Either may be missing.
+            same = os.path.samefile(path, split_item(one)[0])  # noqa: PTH121
         except (OSError, ValueError):
             same = False
         if same:
@@ -523,12 +470,12 @@ def _check_not_an_input(path: str, inputs: Iterable[str]) -> None:
             )
 
 
-def _check_target(path: str, *, no_clobber: bool, longest_ending: str) -> None:
+def _check_target(path: str, *, no_clobber: bool, longest_ending: str = "") -> None:
     """Refuse a target that cannot be created or replaced."""
     name = show(path)
     if not path or path.endswith("/"):
         raise OutputError(f"{name}: a file name is needed, not a directory")
-    if is_special(path):
+    if files.is_special(path):
         if not os.access(path, os.W_OK, effective_ids=True):
             raise OutputError(f"{name}: permission denied")
         return
@@ -538,7 +485,7 @@ def _check_target(path: str, *, no_clobber: bool, longest_ending: str) -> None:
     except FileNotFoundError:
         pass  # The usual case: it is yet to be made.
     except (OSError, ValueError) as error:
-        raise OutputError(f"{name}: {reason(error)}") from error
+        raise OutputError(f"{name}: {files.reason(error)}") from error
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise OutputError(f"{name}: is a directory; a file name is needed")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, TypeAlias
 
 from nnkgraph.errors import OutputError, ParameterError
-from nnkgraph.runtime.files import show
+from nnkgraph.runtime.files import Source, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,17 +14,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.data import (
-        Answers,
-        Candidates,
-        Features,
-        FloatArray,
-        Graph,
-        IndexArray,
-    )
-    from nnkgraph.runtime.files import Source
+    from nnkgraph import data
+    from nnkgraph.data import Candidates, FloatArray, Graph, IndexArray
 
-    Note = Callable[[str], None]
+Note: TypeAlias = "Callable[[str], None]"
+Column: TypeAlias = "tuple[NDArray[Any], Sequence[str] | None]"
+"""One value per row, and the rows' ids where there are any."""
+
+Neighbors: TypeAlias = "tuple[IndexArray, FloatArray | None]"
+"""Neighbors and, where there are any, their distances."""
 
 Sparse = Literal["", "rows", "similarities"]
 """What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
@@ -137,13 +135,11 @@ class Format:
     sidecar: ClassVar[tuple[str, ...]] = ()
     """The fields of `Extras` that its graphs need a second file for."""
 
-    def read_features(self, source: Source, options: TextOptions, /) -> Features:
+    def read_features(self, source: Source, options: TextOptions, /) -> data.Features:
         """Read a feature matrix."""
         raise self._unable("read_features")
 
-    def read_column(
-        self, source: Source, options: TextOptions, /
-    ) -> tuple[NDArray[Any], Sequence[str] | None]:
+    def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read one value per row, and the rows' ids where there are any."""
         raise self._unable("read_column")
 
@@ -162,9 +158,7 @@ class Format:
             if one.endswith("\0"):
                 raise unfit(one, target, "ends in a NUL character; rename it")
 
-    def read_candidates(
-        self, source: Source, /
-    ) -> tuple[IndexArray, FloatArray | None]:
+    def read_candidates(self, source: Source, /) -> Neighbors:
         """Read neighbors and, where there are any, their distances."""
         raise self._unable("read_candidates")
 
@@ -175,7 +169,7 @@ class Format:
         raise self._unable("write_candidates")
 
     def write_answers(
-        self, stream: BinaryIO, answers: Answers, target: Target, /
+        self, stream: BinaryIO, answers: data.Answers, target: Target, /
     ) -> None:
         """Write neighborhoods of queries to an open file."""
         raise self._unable("write_answers")

@@ -5,15 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnkgraph.errors import NnkGraphError, ParameterError
 from nnkgraph.formats._base import MADE, Format
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.files import is_stdout, open_source, show
-
-if TYPE_CHECKING:
-    from nnkgraph.runtime.files import Source
+from nnkgraph.runtime.files import Source, is_stdout, open_source, show
 
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 """Endings of files that are not read; every program that makes them writes CSV."""

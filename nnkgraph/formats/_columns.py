@@ -14,15 +14,13 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.data.labels import as_texts, is_missing
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.formats._base import ignore
+from nnkgraph.formats._base import Note, TextOptions, ignore
 from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
-
-    from nnkgraph.formats._base import Note, TextOptions
 
 
 NUMBER = re.compile(

@@ -6,16 +6,17 @@ import gzip
 import json
 import math
 import zlib
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from nnkgraph.data import Graph
+from nnkgraph.data import FloatArray, Graph, IndexArray
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.archive import index_dtype
 from nnkgraph.runtime.arrays import check_fits, row_slices
-from nnkgraph.runtime.files import sniff
+from nnkgraph.runtime.files import Source, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,12 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from nnkgraph.data import IndexArray
     from nnkgraph.formats._base import Extras
-    from nnkgraph.runtime.files import Source
 
-    IntArray = NDArray[np.int64]
-    Edges = tuple[list[int], list[int], list[float]]
+    Edges = tuple[IndexArray, IndexArray, FloatArray]
+    """Sources, targets and weights."""
 
 
 def checked(
@@ -210,11 +209,38 @@ _LONELY, _LONELY_SHARE = 4_000_000, 100
 """So many nodes need no edges; beyond that, so many to an edge are believed."""
 
 
+class EdgeTable:
+    """Edges between nodes that have names, as they are met in a file."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        """What counts for a name in `source` and `target`."""
+
+        self.source, self.target = array("q"), array("q")
+        self.weights, self.lines = array("d"), array("q")
+
+    def number(self, name: str) -> int:
+        """Return the number of a name; a new one gets the next."""
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def arrays(self) -> Edges:
+        """Return the edges so far."""
+        ends = (
+            np.frombuffer(self.source, np.int64),
+            np.frombuffer(self.target, np.int64),
+        )
+        return *ends, np.frombuffer(self.weights, np.float64)
+
+    def where(self, edge: int) -> str:
+        """Return where an edge stands in the file."""
+        return f"line {self.lines[edge]}"
+
+
 def from_edges(
     n: int,
-    source: IntArray,
-    target: IntArray,
-    weights: NDArray[np.float64],
+    source: IndexArray,
+    target: IndexArray,
+    weights: FloatArray,
     *,
     directed: bool,
     name: str,
@@ -222,16 +248,8 @@ def from_edges(
 ) -> csr_array:
     """Build an adjacency matrix from a list of edges, each given once.
 
-    Parameters
-    ----------
-    where
-        Says for the number of an edge where it stands in the file.
-
-    Raises
-    ------
-    InputError
-        For nodes that do not exist, loops, repeated edges, and weights that are zero
-        or not finite.
+    Nodes that do not exist, loops, repeated edges, and weights that are zero or not
+    finite are refused; `where` says for the number of an edge where it stands.
     """
     check_nodes(n, name, len(weights))
 
@@ -281,7 +299,7 @@ def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
 def edge_arrays(graph: Graph, size: int) -> Iterator[tuple[Any, Any, Any]]:
     """Yield sources, targets and weights; an undirected edge from its lower node.
 
-    There are as many at a time as fit where each takes `size` bytes.
+    `size` is how many bytes one takes: it says how many come at a time.
     """
     a = graph.adjacency
     for some in row_slices(a.nnz, size, fixed=True):
@@ -295,7 +313,7 @@ def edge_arrays(graph: Graph, size: int) -> Iterator[tuple[Any, Any, Any]]:
             yield rows, cols, weights
 
 
-def edge_blocks(graph: Graph) -> Iterator[Edges]:
+def edge_blocks(graph: Graph) -> Iterator[tuple[list[int], list[int], list[float]]]:
     """Yield the same as lists."""
     for rows, cols, weights in edge_arrays(graph, TEXT_BYTES):
         yield rows.tolist(), cols.tolist(), weights.tolist()
@@ -317,9 +335,7 @@ def check_nodes(n: int, name: str, edges: int | None = None) -> None:
         )
 
 
-def _compressed(
-    n: int, rows: IntArray, cols: IntArray, weights: NDArray[np.float64]
-) -> csr_array:
+def _compressed(n: int, rows: Any, cols: Any, weights: Any) -> csr_array:
     from scipy.sparse import csr_array
 
     indptr = np.zeros(n + 1, np.int64)

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from nnkgraph.errors import InputError, NnkGraphError
-from nnkgraph.runtime.files import expect, show, sniff
+from nnkgraph.runtime.files import Source, expect, show, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import h5py
     from numpy.typing import NDArray
-
-    from nnkgraph.runtime.files import Source
 
     Content = bytes | mmap.mmap
 

@@ -27,13 +27,12 @@ from nnkgraph.formats.h5ad import (
     require_anndata,
     usual_item,
 )
-from nnkgraph.runtime.files import Outputs, is_stream, open_source, show
+from nnkgraph.runtime.files import Outputs, Source, is_stream, open_source, show
 
 if TYPE_CHECKING:
     import h5py
 
     from nnkgraph.data import Features, FloatArray, Graph
-    from nnkgraph.runtime.files import Source
 
 
 _USUAL = "neighbors"

@@ -5,31 +5,23 @@ from __future__ import annotations
 import html
 import re
 from abc import ABC, abstractmethod
-from array import array
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 from xml.parsers import expat
 
 import numpy as np
 
 from nnkgraph.errors import InputError, NnkGraphError, OutputError
-from nnkgraph.formats._base import unfit
-from nnkgraph.formats._graphs import (
-    TEXT_BYTES,
-    checked,
-    from_edges,
-    parse_provenance,
-)
+from nnkgraph.formats import _graphs
+from nnkgraph.formats._base import Extras, Format, Note, Target, unfit
+from nnkgraph.formats._graphs import from_edges
 from nnkgraph.runtime.arrays import row_slices
-from nnkgraph.runtime.files import show
+from nnkgraph.runtime.files import Source, open_bytes, show, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from nnkgraph.data import FloatArray, Graph
-    from nnkgraph.formats._base import Extras, Target
+    from nnkgraph.data import FloatArray, Graph, IndexArray
 
     Attributes = list[tuple[str, str]]
     """Names and values, as they are written."""
@@ -62,12 +54,10 @@ class XmlReader(ABC):
         self.parser.StartDoctypeDeclHandler = self._refuse
         self.parser.EntityDeclHandler = self._refuse
         self.directed: bool | None = None
-        self.numbers: dict[str, int] = {}
-        self.order = array("q")
+        self.edges = _graphs.EdgeTable()
+        self.order: list[int] = []
         self.values: dict[str, dict[int, str]] = {"error": {}, "name": {}, "id": {}}
         self.about: dict[str, str] = {}
-        self.source, self.target = array("q"), array("q")
-        self.weights, self.lines = array("d"), array("q")
         self.owner, self.text = "graph", ""
 
     def read(self, stream: BinaryIO, extras: Extras) -> Graph:
@@ -105,18 +95,18 @@ class XmlReader(ABC):
     def add_node(self, name: str) -> None:
         """Take in a node; what follows is about it."""
         self.owner = "node"
-        self.order.append(self._number_of(name))
+        self.order.append(self.edges.number(name))
 
     def add_edge(self, source: str, target: str) -> None:
         """Take in the ends of an edge; what follows is about it."""
         self.owner = "edge"
-        self.source.append(self._number_of(source))
-        self.target.append(self._number_of(target))
+        self.edges.source.append(self.edges.number(source))
+        self.edges.target.append(self.edges.number(target))
 
     def end_edge(self, weight: str) -> None:
         """Take in the weight of an edge, once all of it was seen."""
-        self.weights.append(self.number(weight, "weight"))
-        self.lines.append(self.parser.CurrentLineNumber)
+        self.edges.weights.append(self.number(weight, "weight"))
+        self.edges.lines.append(self.parser.CurrentLineNumber)
         self.owner = "graph"
 
     def _refuse(self, *_: object) -> None:
@@ -128,7 +118,7 @@ class XmlReader(ABC):
             raise self.error(f"the encoding '{show(encoding)}' is none of XML files")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        tag = tag.rpartition(":")[2] if ":" in tag else tag
+        tag = tag.rpartition(":")[2]
         self.text = ""
         try:
             self.start(tag, attributes)
@@ -136,40 +126,32 @@ class XmlReader(ABC):
             raise self.error(f"<{tag}> lacks the attribute {error}") from error
 
     def _end(self, tag: str) -> None:
-        self.end(tag.rpartition(":")[2] if ":" in tag else tag)
+        self.end(tag.rpartition(":")[2])
 
     def _characters(self, text: str) -> None:
         self.text += text
-
-    def _number_of(self, name: str) -> int:
-        return self.numbers.setdefault(name, len(self.numbers))
 
     def _graph(self, extras: Extras) -> Graph:
         """Put the graph together once the file has ended."""
         if self.directed is None:
             raise InputError(f"{self.name}: there is no <graph> inside")
         rows = self._rows()
-        adjacency = from_edges(
-            len(rows),
-            rows[np.frombuffer(self.source, np.int64)],
-            rows[np.frombuffer(self.target, np.int64)],
-            np.frombuffer(self.weights, np.float64),
-            directed=self.directed,
-            name=self.name,
-            where=lambda edge: f"line {self.lines[edge]}",
-        )
+        source, target, weights = self.edges.arrays()
+        edges = rows[source], rows[target], weights
+        n, directed, name, where = len(rows), self.directed, self.name, self.edges.where
+        adjacency = from_edges(n, *edges, directed=directed, name=name, where=where)
         extras = replace(extras, ids=self.ids(), errors=self._errors())
         text = self.about.get("provenance", "{}")
-        provenance = parse_provenance(text, self.name)
-        return checked(adjacency, extras, self.directed, provenance, self.name)
+        provenance = _graphs.parse_provenance(text, name)
+        return _graphs.checked(adjacency, extras, directed, provenance, name)
 
-    def _rows(self) -> NDArray[np.int64]:
+    def _rows(self) -> IndexArray:
         """Return for the number of each name the place of its node."""
-        count, order = len(self.numbers), np.frombuffer(self.order, np.int64)
+        count, order = len(self.edges.numbers), np.array(self.order, np.int64)
         times = np.bincount(order, minlength=count)
         if (times != 1).any():
             odd = int((times != 1).argmax())
-            name = show(list(self.numbers)[odd])
+            name = show(list(self.edges.numbers)[odd])
             what = "only edges name it" if times[odd] == 0 else "it stands there twice"
             raise InputError(f"{self.name}: the node '{name}' is wrong: {what}")
         rows = np.empty(count, np.int64)
@@ -178,7 +160,7 @@ class XmlReader(ABC):
 
     def ids(self) -> tuple[str, ...] | None:
         """Return the names of the nodes, or None where they are just numbers."""
-        known = list(self.numbers)
+        known = list(self.edges.numbers)
         names = [known[number] for number in self.order]
         if self.about.get("ids") == "true":
             return tuple(names)
@@ -202,43 +184,72 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _SPACES = {ord("\t"): "&#9;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
 
 
-def check_xml_ids(ids: Sequence[str], target: Target) -> None:
-    """Refuse ids that XML cannot carry."""
-    for one in ids:
-        if _ILLEGAL.search(one):
-            why = "has a character that XML forbids; write .npz instead"
-            raise unfit(one, target, why)
-
-
-def xml_classes(target: Target) -> dict[str, str]:
-    """Return what every class is called in the file."""
-    found = dict.fromkeys(target.classes or ())
-    for one in found:
-        if _ILLEGAL.search(one):
-            raise OutputError(
-                f"{target.name}: the class '{show(one)}' has a character that XML "
-                "forbids; rename it"
-            )
-    return {one: _escaped(one) for one in found}
-
-
-def xml_names(graph: Graph) -> Sequence[str]:
-    """Return what nodes are called in the file."""
-    if graph.ids is None:
-        return [str(node) for node in range(graph.n_nodes)]
-    return [_escaped(one) for one in graph.ids]
-
-
 def _escaped(text: str) -> str:
     return html.escape(text).translate(_SPACES)
 
 
-def node_blocks(
-    graph: Graph, names: Sequence[str], target: Target
+class XmlFormat(Format):
+    """Reads and writes graphs as XML; a subclass has the words for it."""
+
+    has_classes: ClassVar[bool] = True
+    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
+    reader: ClassVar[type[XmlReader]]
+    edge: ClassVar[str]
+    """An edge, by its number, its source, its target and its weight."""
+
+    between: ClassVar[str]
+    """What stands between the nodes and the edges."""
+
+    tail: ClassVar[str]
+    """What stands after the edges."""
+
+    @abstractmethod
+    def head(self, graph: Graph, attributes: Attributes) -> Iterator[str]:
+        """Yield what stands before the nodes, which have attributes of some types."""
+
+    @abstractmethod
+    def node(self, name: str, attributes: Attributes) -> str:
+        """Return a node with its attributes."""
+
+    def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
+        """Refuse ids that XML cannot carry."""
+        for one in ids:
+            if _ILLEGAL.search(one):
+                why = "has a character that XML forbids; write .npz instead"
+                raise unfit(one, target, why)
+
+    def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
+        """Write every node, and each undirected edge once."""
+        names = [str(node) for node in range(graph.n_nodes)]
+        if graph.ids is not None:
+            names = [_escaped(one) for one in graph.ids]
+        attributes = [] if graph.errors is None else [("error", "double")]
+        attributes += [] if target.classes is None else [("class", "string")]
+        number, edge = 0, self.edge.format
+        with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
+            write("".join(self.head(graph, attributes)))
+            for block in _node_blocks(graph, names, target):
+                write("".join(self.node(*one) for one in block))
+            write(self.between)
+            for rows, cols, weights in _graphs.edge_blocks(graph):
+                ends = (names[i] for i in rows), (names[j] for j in cols)
+                numbers = range(number, number + len(rows))
+                write("".join(map(edge, numbers, *ends, weights)))
+                number += len(rows)
+            write(self.tail)
+
+    def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
+        """Read our own files and those of other programs."""
+        with open_bytes(source, self.suffixes[0].removeprefix(".")) as stream:
+            return self.reader(source.name).read(stream, extras)
+
+
+def _node_blocks(
+    graph: Graph, names: list[str], target: Target
 ) -> Iterator[Iterable[tuple[str, Attributes]]]:
     """Yield the names of nodes, each with its attributes, some at a time."""
-    classes = xml_classes(target)
-    for part in row_slices(len(names), TEXT_BYTES):
+    classes = _classes(target)
+    for part in row_slices(len(names), _graphs.TEXT_BYTES):
         block = names[part]
         own: list[Attributes] = [[] for _ in block]
         if graph.errors is not None:
@@ -251,11 +262,13 @@ def node_blocks(
         yield zip(block, own, strict=True)
 
 
-def node_attributes(graph: Graph, target: Target) -> list[tuple[str, str]]:
-    """Return the names and types of what nodes carry."""
-    found = []
-    if graph.errors is not None:
-        found.append(("error", "double"))
-    if target.classes is not None:
-        found.append(("class", "string"))
-    return found
+def _classes(target: Target) -> dict[str, str]:
+    """Return what every class is called in the file."""
+    found = dict.fromkeys(target.classes or ())
+    for one in found:
+        if _ILLEGAL.search(one):
+            raise OutputError(
+                f"{target.name}: the class '{show(one)}' has a character that XML "
+                "forbids; rename it"
+            )
+    return {one: _escaped(one) for one in found}

@@ -15,7 +15,7 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.data.labels import is_missing
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
-from nnkgraph.formats._base import Format
+from nnkgraph.formats._base import Format, TextOptions
 from nnkgraph.formats._columns import (
     NUMBER,
     OWN,
@@ -36,15 +36,12 @@ from nnkgraph.formats._columns import (
     some,
 )
 from nnkgraph.runtime.arrays import row_slices, stacked
-from nnkgraph.runtime.files import open_text, show
+from nnkgraph.runtime.files import Source, open_text, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-    from nnkgraph.formats._base import TextOptions
-    from nnkgraph.runtime.files import Source
 
 
 _BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}

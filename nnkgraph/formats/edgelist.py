@@ -5,72 +5,50 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, TextIO
 
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import EXTRAS, MADE, Format, unfit
-from nnkgraph.formats._graphs import (
-    Facts,
-    checked,
-    edge_blocks,
-    fact_lines,
-    from_edges,
-    looks_like_features,
-)
-from nnkgraph.runtime.files import open_text, show, write_text
+from nnkgraph.formats import _graphs
+from nnkgraph.formats._base import EXTRAS, MADE, Extras, Format, Note, Target, unfit
+from nnkgraph.formats._graphs import EdgeTable, Facts, from_edges
+from nnkgraph.runtime.files import Source, open_text, show, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from nnkgraph.data import Answers, Graph, IndexArray
 
-    from nnkgraph.data import Answers, Graph
-    from nnkgraph.formats._base import Extras, Note, Target
-    from nnkgraph.runtime.files import Source
-
-    IntArray = NDArray[np.int64]
     Row = tuple[int, list[str]]
 
 
 TITLES = {("source", "target"), ("from", "to"), ("src", "dst")}
 
 
-class _Table:
-    """Edges as they stand in the file."""
-
-    def __init__(self) -> None:
-        self.labels: dict[str, int] = {}
-        self.source, self.target = array("q"), array("q")
-        self.weights, self.lines = array("d"), array("q")
-
-    def fill(self, rows: Iterator[Row], name: str, *, ours: bool) -> None:
-        """Take in all rows; a node's number is its place among the labels."""
-        labels, number = self.labels, self.labels.setdefault
-        put_source, put_target = self.source.append, self.target.append
-        put_weight, put_line = self.weights.append, self.lines.append
-        for line, fields in rows:
-            try:
-                source, target, *rest = fields
-                (weight,) = rest or ("1",)
-                value = float(weight)
-            except ValueError as error:
-                foreign = not (ours or self.lines)
-                raise InputError(
-                    _complaint(name, line, fields, foreign=foreign)
-                ) from error
-            put_source(number(source, len(labels)))
-            put_target(number(target, len(labels)))
-            put_weight(value)
-            put_line(line)
+def _fill(table: EdgeTable, rows: Iterator[Row], name: str, *, ours: bool) -> None:
+    """Take in all rows."""
+    labels, number = table.numbers, table.numbers.setdefault
+    put_source, put_target = table.source.append, table.target.append
+    put_weight, put_line = table.weights.append, table.lines.append
+    for line, fields in rows:
+        try:
+            source, target, *rest = fields
+            (weight,) = rest or ("1",)
+            value = float(weight)
+        except ValueError as error:
+            foreign = not (ours or table.lines)
+            raise InputError(_complaint(name, line, fields, foreign=foreign)) from error
+        put_source(number(source, len(labels)))
+        put_target(number(target, len(labels)))
+        put_weight(value)
+        put_line(line)
 
 
-def read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) -> Graph:
+def _read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) -> Graph:
     """Read edges, name the nodes and put the graph together."""
-    facts, table = Facts(), _Table()
+    facts, table = Facts(), EdgeTable()
     rows = _rows(text, sep, name, facts)
     first = next(rows, None)
     if first is not None:
@@ -80,25 +58,14 @@ def read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) ->
             )
         else:
             rows = itertools.chain([first], rows)
-        table.fill(rows, name, ours=facts.ours)
-    return named_graph(
-        list(table.labels),
-        np.frombuffer(table.source, np.int64),
-        np.frombuffer(table.target, np.int64),
-        np.frombuffer(table.weights, np.float64),
-        facts=facts,
-        extras=extras,
-        name=name,
-        where=lambda edge: f"line {table.lines[edge]}",
-    )
+        _fill(table, rows, name, ours=facts.ours)
+    labels = list(table.numbers)
+    return named_graph(labels, table.arrays(), facts, extras, name, table.where)
 
 
 def named_graph(
     labels: list[str],
-    source: IntArray,
-    target: IntArray,
-    weights: NDArray[np.float64],
-    *,
+    edges: _graphs.Edges,
     facts: Facts,
     extras: Extras,
     name: str,
@@ -106,18 +73,12 @@ def named_graph(
 ) -> Graph:
     """Put together edges between labels: names of nodes, or their numbers."""
     ids, places = _places(labels, facts, extras, name)
-    directed = bool(facts.directed)
-    adjacency = from_edges(
-        _count(facts, ids, places),
-        places[source],
-        places[target],
-        weights,
-        directed=directed,
-        name=name,
-        where=where,
-    )
+    source, target, weights = edges
+    edges = places[source], places[target], weights
+    n, directed = _count(facts, ids, places), bool(facts.directed)
+    adjacency = from_edges(n, *edges, directed=directed, name=name, where=where)
     extras = replace(extras, ids=ids)
-    return checked(adjacency, extras, directed, facts.provenance, name)
+    return _graphs.checked(adjacency, extras, directed, facts.provenance, name)
 
 
 def _rows(text: TextIO, sep: str, name: str, facts: Facts) -> Iterator[Row]:
@@ -148,7 +109,7 @@ def _rows(text: TextIO, sep: str, name: str, facts: Facts) -> Iterator[Row]:
 
 def _places(
     labels: list[str], facts: Facts, extras: Extras, name: str
-) -> tuple[tuple[str, ...] | None, IntArray]:
+) -> tuple[tuple[str, ...] | None, IndexArray]:
     """Return the ids, and for each label the row of its node."""
     if extras.ids is not None:
         rows = {one: row for row, one in enumerate(extras.ids)}
@@ -172,14 +133,14 @@ def _places(
     return tuple(labels), np.arange(len(labels), dtype=np.int64)
 
 
-def _numbers(labels: list[str]) -> IntArray | None:
+def _numbers(labels: list[str]) -> IndexArray | None:
     """Return labels as node numbers, or None where one is a name."""
     if all(one.isascii() and one.isdigit() and len(one) < 19 for one in labels):
         return np.array([int(one) for one in labels], np.int64)
     return None
 
 
-def _count(facts: Facts, ids: tuple[str, ...] | None, places: IntArray) -> int:
+def _count(facts: Facts, ids: tuple[str, ...] | None, places: IndexArray) -> int:
     if facts.nodes is not None:
         return facts.nodes
     if ids is not None:
@@ -189,7 +150,7 @@ def _count(facts: Facts, ids: tuple[str, ...] | None, places: IntArray) -> int:
 
 def _complaint(name: str, line: int, fields: list[str], *, foreign: bool) -> str:
     """Say what is wrong with a line; a foreign file's first may be no edge at all."""
-    if foreign and looks_like_features(fields):
+    if foreign and _graphs.looks_like_features(fields):
         return (
             f"{name}: line {line} is no edge, which has a source, a target and a "
             f"weight: this looks like a table of features, and {MADE}"
@@ -239,15 +200,14 @@ class EdgeList(Format):
         sep = _SEPARATORS[target.suffix.removesuffix(".gz")]
         names = _names(graph.ids, graph.n_nodes, sep)
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
-            write("".join(f"# {line}\n" for line in fact_lines(graph)))
+            write("".join(f"# {line}\n" for line in _graphs.fact_lines(graph)))
             write(f"# source{sep}target{sep}weight\n")
-            for rows, cols, weights in edge_blocks(graph):
-                parts = zip(rows, cols, weights, strict=True)
-                write(
-                    "".join(
-                        f"{names[i]}{sep}{names[j]}{sep}{w!r}\n" for i, j, w in parts
-                    )
+            for block in _graphs.edge_blocks(graph):
+                lines = (
+                    f"{names[i]}{sep}{names[j]}{sep}{w!r}\n"
+                    for i, j, w in zip(*block, strict=True)
                 )
+                write("".join(lines))
 
     def write_answers(
         self, stream: BinaryIO, answers: Answers, target: Target, /
@@ -264,19 +224,17 @@ class EdgeList(Format):
             for i, query in enumerate(queries):
                 end = f"{sep}{errors[i]!r}\n" if errors else "\n"
                 span = slice(a.indptr[i], a.indptr[i + 1])
-                pairs = zip(
-                    a.indices[span].tolist(), a.data[span].tolist(), strict=True
-                )
+                found = a.indices[span].tolist(), a.data[span].tolist()
+                pairs = zip(*found, strict=True)
                 lines = [f"{query}{sep}{rows[j]}{sep}{w!r}{end}" for j, w in pairs]
                 write("".join(lines) or f"{query}{sep}{sep}0{end}")
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read our own edge lists and those of other programs."""
         sep = _SEPARATORS[source.suffix.removesuffix(".gz")]
-        with open_text(
-            source, "", "edgelist", newline="" if sep == "," else None
-        ) as text:
-            return read_edges(text, sep, source.name, extras, note)
+        newline = "" if sep == "," else None
+        with open_text(source, "", "edgelist", newline=newline) as text:
+            return _read_edges(text, sep, source.name, extras, note)
 
 
 def _names(ids: Sequence[str] | None, count: int, sep: str) -> Sequence[str]:

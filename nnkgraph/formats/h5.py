@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features
-from nnkgraph.formats._base import Format
+from nnkgraph.data import Candidates, Features, FloatArray, IndexArray
+from nnkgraph.formats._base import Format, TextOptions
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import provenance_text
 from nnkgraph.formats._hdf5 import (
@@ -21,15 +21,11 @@ from nnkgraph.formats._hdf5 import (
 )
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
 from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
-from nnkgraph.runtime.files import seekable, show
+from nnkgraph.runtime.files import Source, seekable, show
 
 if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
-
-    from nnkgraph.data import Candidates, FloatArray, IndexArray
-    from nnkgraph.formats._base import TextOptions
-    from nnkgraph.runtime.files import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from nnkgraph.formats._hdf5 import (
 from nnkgraph.formats.h5 import H5, read_array
 from nnkgraph.runtime.archive import check_real
 from nnkgraph.runtime.arrays import check_fits, longer_file, row_slices, scratch_folder
-from nnkgraph.runtime.files import show
+from nnkgraph.runtime.files import Source, show
 from nnkgraph.runtime.limits import available_memory, in_words
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.formats._base import Format, Note, TextOptions
-    from nnkgraph.runtime.files import Source
 
 
 def is_anndata(file: h5py.File, source: Source) -> bool:

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features, SparseRows
+from nnkgraph.data import Features, Graph, SparseRows
 from nnkgraph.errors import InputError, NnkGraphError, OutputError
-from nnkgraph.formats._base import Format, check_unicode
+from nnkgraph.formats._base import (
+    Extras,
+    Format,
+    Note,
+    Target,
+    TextOptions,
+    check_unicode,
+)
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import (
     check_nodes,
@@ -30,16 +37,12 @@ from nnkgraph.formats.npz import (
     refuse_similarities,
     sparse_features,
 )
-from nnkgraph.runtime.files import expect, seekable, show
+from nnkgraph.runtime.files import Source, expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Extras, Note, Target, TextOptions
-    from nnkgraph.runtime.files import Source
 
     Mat = MatFile | Mat73File
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
-import numpy as np
-
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import EXTRAS, Format
-from nnkgraph.formats._graphs import (
-    Facts,
-    check_nodes,
-    checked,
-    edge_blocks,
-    fact_lines,
-    from_edges,
-    is_directed,
-)
-from nnkgraph.runtime.files import open_text, show, write_text
+from nnkgraph.formats import _graphs
+from nnkgraph.formats._base import EXTRAS, Extras, Format, Note, Target
+from nnkgraph.formats._graphs import EdgeTable, Facts, from_edges
+from nnkgraph.runtime.files import Source, open_text, show, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Extras, Note, Target
-    from nnkgraph.runtime.files import Source
 
     Line = tuple[int, str]
 
@@ -43,9 +31,9 @@ class Mtx(Format):
         kind = "general" if graph.directed else "symmetric"
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write(f"%%MatrixMarket matrix coordinate real {kind}\n")
-            write("".join(f"% {line}\n" for line in fact_lines(graph)))
+            write("".join(f"% {line}\n" for line in _graphs.fact_lines(graph)))
             write(f"{graph.n_nodes} {graph.n_nodes} {graph.n_edges}\n")
-            for rows, cols, weights in edge_blocks(graph):
+            for rows, cols, weights in _graphs.edge_blocks(graph):
                 if not graph.directed:
                     rows, cols = cols, rows  # noqa: PLW2901 - the lower triangle
                 parts = zip(rows, cols, weights, strict=True)
@@ -59,21 +47,18 @@ class Mtx(Format):
             pattern, symmetric = _banner(next(lines)[1], name)
             n, count, first = _size(lines, facts, name)
             rows, cols, weights = _entries(lines, count, name, pattern=pattern)
-        adjacency = from_edges(
-            n,
-            np.frombuffer(rows, np.int64) - 1,
-            np.frombuffer(cols, np.int64) - 1,
-            np.frombuffer(weights, np.float64),
-            directed=not symmetric,
-            name=name,
-            where=lambda entry: f"entry {entry + 1} after line {first}",
-        )
-        directed = is_directed(adjacency, facts.directed, name)
+
+        def where(entry: int) -> str:
+            return f"entry {entry + 1} after line {first}"
+
+        edges, directed = (rows - 1, cols - 1, weights), not symmetric
+        adjacency = from_edges(n, *edges, directed=directed, name=name, where=where)
+        directed = _graphs.is_directed(adjacency, facts.directed, name)
         if facts.nodes not in {None, n}:
             raise InputError(f"{name}: {facts.nodes} nodes, but a matrix of {n} rows")
         if facts.ids and extras.ids is None:
             note(f"{name}: the ids are in a file .nnk.npz that is not beside it")
-        return checked(adjacency, extras, directed, facts.provenance, name)
+        return _graphs.checked(adjacency, extras, directed, facts.provenance, name)
 
 
 def _banner(line: str, name: str) -> tuple[bool, bool]:
@@ -101,15 +86,16 @@ def _size(lines: Iterator[Line], facts: Facts, name: str) -> tuple[int, int, int
             n, m, count = (int(word[:19]) for word in words)
             if n != m:
                 raise InputError(f"{name}: a graph's matrix is square, not {n} x {m}")
-            check_nodes(n, name)
+            _graphs.check_nodes(n, name)
             return n, count, number
     raise InputError(f"{name}: ends before the size of the matrix")
 
 
 def _entries(
     lines: Iterator[Line], count: int, name: str, *, pattern: bool
-) -> tuple[array[int], array[int], array[float]]:
-    rows, cols, weights = array("q"), array("q"), array("d")
+) -> _graphs.Edges:
+    table = EdgeTable()
+    rows, cols, weights = table.source, table.target, table.weights
     for number, line in lines:
         words = line.split()
         if not words:
@@ -130,7 +116,7 @@ def _entries(
             f"{name}: {count} entries are announced, but there are {len(weights)}; is "
             "the file truncated?"
         )
-    return rows, cols, weights
+    return table.arrays()
 
 
 plugin: type[Format] = Mtx

@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features
+from nnkgraph.data import Features, FloatArray, IndexArray
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Format
+from nnkgraph.formats._base import Format, TextOptions
 from nnkgraph.runtime import arrays
 from nnkgraph.runtime.archive import as_neighbors, check_real, check_text, read_header
-from nnkgraph.runtime.files import expect
+from nnkgraph.runtime.files import Source, expect
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from nnkgraph.data import FloatArray, IndexArray
-    from nnkgraph.formats._base import TextOptions
-    from nnkgraph.runtime.files import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
@@ -10,40 +13,19 @@ import numpy as np
 from nnkgraph.data import Features, Graph, SparseGram, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import EXTRAS, MADE, Extras, Format
-from nnkgraph.formats._graphs import (
-    check_nodes,
-    checked,
-    from_edges,
-    is_directed,
-    is_symmetric,
-    not_features,
-    parse_provenance,
-    provenance_text,
-)
-from nnkgraph.runtime.archive import (
-    REAL,
-    Archive,
-    as_distances,
-    as_neighbors,
-    index_dtype,
-    open_archive,
-    write_archive,
-)
+from nnkgraph.formats import _base, _columns, _graphs
+from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
+from nnkgraph.runtime import archive as archives
+from nnkgraph.runtime.archive import REAL, Archive, open_archive, write_archive
 from nnkgraph.runtime.arrays import check_fits
-from nnkgraph.runtime.files import show
+from nnkgraph.runtime.files import Outputs, Source, open_source, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-    from scipy.sparse import csr_array
+    from scipy.sparse import coo_array, csr_array
 
-    from nnkgraph.data import Answers, Candidates, FloatArray, IndexArray
-    from nnkgraph.formats._base import Note, Target, TextOptions
-    from nnkgraph.runtime.files import Source
-
-    IntArray = NDArray[np.int64]
+    from nnkgraph.data import Answers, Candidates, IndexArray
 
 _EMPTY, _EMPTY_SHARE = 10_000_000, 100
 """So many rows and columns need no values; beyond that, so many to a value."""
@@ -73,9 +55,7 @@ class Npz(Format):
             ids = _ids(archive, len(x), options) if named else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
-    def read_column(
-        self, source: Source, options: TextOptions, /
-    ) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    def read_column(self, source: Source, options: TextOptions, /) -> _base.Column:
         """Read the only list, or the one that the item names, and the ids beside it."""
         with open_archive(source) as archive:
             lists = [
@@ -86,9 +66,8 @@ class Npz(Format):
             key = source.item
             if key is None:
                 others = [one for one in lists if one != "ids"]
-                from nnkgraph.formats._columns import pick_column
-
-                key = pick_column(others, source.name, "array", note=options.note)
+                note = options.note
+                key = _columns.pick_column(others, source.name, "array", note=note)
             _require(archive, key)
             if key not in lists:
                 raise InputError(
@@ -101,13 +80,11 @@ class Npz(Format):
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""
-        del extras, note
         with open_archive(source) as archive:
             return finished(archive, from_sparse(archive))
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
-        del target
         members = _sparse_members(graph.adjacency)
         write_archive(stream, members | graph_members(graph))
 
@@ -115,25 +92,24 @@ class Npz(Format):
         self, stream: BinaryIO, answers: Answers, target: Target, /
     ) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives queries x rows."""
-        del target
         members = _sparse_members(answers.weights)
         members |= extra_members(Extras(answers.ids, answers.errors))
         if answers.query_ids is not None:
             members["query_ids"] = np.array(answers.query_ids, dtype=np.str_)
-        members["provenance"] = np.array(provenance_text(answers.provenance))
+        members["provenance"] = np.array(_graphs.provenance_text(answers.provenance))
         write_archive(stream, members)
 
-    def read_candidates(
-        self, source: Source, /
-    ) -> tuple[IndexArray, FloatArray | None]:
+    def read_candidates(self, source: Source, /) -> _base.Neighbors:
         """Read ``neighbors`` and ``distances``, or the array that the item names."""
         with open_archive(source) as archive:
             key = source.item or "neighbors"
             _require(archive, key)
-            neighbors = as_neighbors(archive.read(key), source.name)
+            neighbors = archives.as_neighbors(archive.read(key), source.name)
             if source.item or "distances" not in archive:
                 return neighbors, None
-            distances = as_distances(archive.read("distances"), neighbors, source.name)
+            distances = archives.as_distances(
+                archive.read("distances"), neighbors, source.name
+            )
         return neighbors, distances
 
     def write_candidates(
@@ -143,7 +119,7 @@ class Npz(Format):
         members = {
             "neighbors": candidates.index,
             "distances": candidates.distance.astype(np.float64, copy=False),
-            "provenance": np.array(provenance_text(provenance)),
+            "provenance": np.array(_graphs.provenance_text(provenance)),
         }
         write_archive(stream, members)
 
@@ -158,13 +134,15 @@ def finished(archive: Archive, adjacency: csr_array) -> Graph:
             raise InputError(f"{name}: 'directed' is no truth value")
         directed = bool(archive.read("directed").any())
     text = archive.text("provenance") if "provenance" in archive else "{}"
-    directed = is_directed(adjacency, directed, name)
-    return checked(adjacency, extra, directed, parse_provenance(text, name), name)
+    directed = _graphs.is_directed(adjacency, directed, name)
+    return _graphs.checked(
+        adjacency, extra, directed, _graphs.parse_provenance(text, name), name
+    )
 
 
 def _sparse_members(a: csr_array) -> dict[str, Any]:
     """Return a matrix as ``scipy.sparse.save_npz`` would write it."""
-    dtype = index_dtype(max(a.shape), a.nnz)
+    dtype = archives.index_dtype(max(a.shape), a.nnz)
     return {
         "format": np.array(b"csr"),
         "shape": np.array(a.shape, np.int64),
@@ -177,9 +155,9 @@ def _sparse_members(a: csr_array) -> dict[str, Any]:
 
 def graph_members(graph: Graph) -> dict[str, Any]:
     """Return all but the edges of a graph as arrays to be written."""
-    members = extra_members(Extras(*(getattr(graph, one) for one in EXTRAS)))
+    members = extra_members(Extras(*(getattr(graph, one) for one in _base.EXTRAS)))
     members["directed"] = np.array(graph.directed)
-    members["provenance"] = np.array(provenance_text(graph.provenance))
+    members["provenance"] = np.array(_graphs.provenance_text(graph.provenance))
     return members
 
 
@@ -215,15 +193,13 @@ def _pick(archive: Archive, source: Source) -> str:
         _require(archive, source.item)
         return source.item
     if "edge_index" in archive:
-        raise not_features(source.name, ours="provenance" in archive)
+        raise _graphs.not_features(source.name, ours="provenance" in archive)
     matrices = [
         key
         for key, header in archive.headers.items()
         if len(header.shape) == 2 and header.dtype.kind in REAL
     ]
-    from nnkgraph.formats._columns import pick_matrix
-
-    return pick_matrix(matrices, source.name, _contents(archive))
+    return _columns.pick_matrix(matrices, source.name, _contents(archive))
 
 
 def _ids(archive: Archive, n: int, options: TextOptions) -> tuple[str, ...] | None:
@@ -257,55 +233,51 @@ def _contents(archive: Archive) -> str:
 
 def from_sparse(archive: Archive) -> csr_array:
     """Build an adjacency matrix from what ``scipy.sparse.save_npz`` wrote."""
-    n = _square(archive)
-    rows, cols, data = _entries(archive, n, n)
-    return from_edges(
-        n,
-        rows,
-        cols,
-        data,
-        directed=True,
-        name=archive.name,
-        where=lambda edge: f"entry {edge}",
+    n, name = _square(archive), archive.name
+    edges = _entries(archive, n, n)
+    return _graphs.from_edges(
+        n, *edges, directed=True, name=name, where=lambda edge: f"entry {edge}"
     )
 
 
 def gram_from_sparse(archive: Archive) -> SparseGram:
     """Build a matrix of similarities from what ``scipy.sparse.save_npz`` wrote."""
-    from scipy.sparse import coo_array
-
     n = _square(archive)
-    rows, cols, data = _entries(archive, n, n)
-    wrong = (rows < 0) | (rows >= n) | (cols < 0) | (cols >= n) | ~np.isfinite(data)
+    found = _inside(archive, n, n)
+    wrong = ~np.isfinite(found.data)
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"{archive.name}: entry {at} (row {rows[at]}, column {cols[at]}, value "
-            f"{data[at]:g}) is no finite similarity of {n} rows"
+            f"{archive.name}: entry {at} (row {found.row[at]}, column {found.col[at]}, "
+            f"value {found.data[at]:g}) is no finite similarity"
         )
-    return SparseGram.of(coo_array((data, (rows, cols)), (n, n)))
+    return SparseGram.of(found)
 
 
 def rows_from_sparse(archive: Archive) -> SparseRows:
     """Build a matrix of features from what ``scipy.sparse.save_npz`` wrote."""
+    if "directed" in archive or "provenance" in archive:
+        raise _graphs.not_features(archive.name)
+    matrix = _inside(archive, *_shape(archive))
+    check_sparse_shape(matrix.shape, matrix.nnz, archive.name)
+    found = SparseRows.of(matrix, archive.name)
+    refuse_similarities(found, archive.name)
+    return found
+
+
+def _inside(archive: Archive, n: int, d: int) -> coo_array:
+    """Return a sparse matrix once none of its entries is outside of it."""
     from scipy.sparse import coo_array
 
-    name = archive.name
-    if "directed" in archive or "provenance" in archive:
-        raise not_features(name)
-    n, d = _shape(archive)
     rows, cols, data = _entries(archive, n, d)
-    check_sparse_shape((n, d), len(data), name)
     wrong = (rows < 0) | (rows >= n) | (cols < 0) | (cols >= d)
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"{name}: entry {at} (row {rows[at]}, column {cols[at]}) is outside of the "
-            f"{n} x {d} matrix"
+            f"{archive.name}: entry {at} (row {rows[at]}, column {cols[at]}) is outside "
+            f"of the {n} x {d} matrix"
         )
-    found = SparseRows.of(coo_array((data, (rows, cols)), (n, d)), name)
-    refuse_similarities(found, name)
-    return found
+    return coo_array((data, (rows, cols)), (n, d))
 
 
 def sparse_features(
@@ -337,16 +309,14 @@ def check_sparse_shape(shape: tuple[int, ...], stored: int, name: str) -> None:
 
 def refuse_similarities(x: SparseRows, name: str) -> None:
     """Refuse a matrix that equals its transpose, as that of a graph does."""
-    if len(x) == x.columns > 1 and is_symmetric(x.matrix()):
+    if len(x) == x.columns > 1 and _graphs.is_symmetric(x.matrix()):
         raise InputError(
             f"{name}: holds a sparse matrix that is symmetric, as graphs and "
             "similarities are, not features (`kernel='precomputed'` takes similarities)"
         )
 
 
-def _entries(
-    archive: Archive, n: int, d: int
-) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
+def _entries(archive: Archive, n: int, d: int) -> _graphs.Edges:
     """Return the rows, columns and values of a sparse matrix."""
     name, kind = archive.name, archive.text("format")
     keys = {"coo": ("row", "col")}.get(kind, ("indices", "indptr"))
@@ -368,9 +338,8 @@ def _entries(
             rows, cols = cols, rows
     if not len(rows) == len(cols) == len(data):
         raise InputError(f"{name}: the parts of the sparse matrix differ in length")
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # infinity is refused later, with its place
+    # Infinity is refused later, with its place.
+    with np.errstate(over="ignore", invalid="ignore"):
         return rows, cols, data.astype(np.float64)
 
 
@@ -378,7 +347,7 @@ def _shape(archive: Archive) -> tuple[int, int]:
     if "format" not in archive or "shape" not in archive:
         raise InputError(
             f"{archive.name}: not a sparse matrix as scipy.sparse.save_npz writes it "
-            f"for a graph; {MADE}"
+            f"for a graph; {_base.MADE}"
         )
     header = archive.headers["shape"]
     if header.shape != (2,) or header.dtype.kind not in "iu":
@@ -395,22 +364,57 @@ def _square(archive: Archive) -> int:
         raise InputError(
             f"{archive.name}: the matrix has to be square; this one is {n} x {m}"
         )
-    check_nodes(n, archive.name)
+    _graphs.check_nodes(n, archive.name)
     return int(n)
 
 
-def _integers(archive: Archive, key: str) -> IntArray:
+def _integers(archive: Archive, key: str) -> IndexArray:
     header = archive.headers[key]
     if len(header.shape) != 1 or header.dtype.kind not in "iu":
         raise InputError(f"{archive.name}: {key!r} is no list of integers")
     return archive.read(key).astype(np.int64)
 
 
-def _check_pointers(indptr: IntArray, n: int, nnz: int, name: str) -> None:
+def _check_pointers(indptr: IndexArray, n: int, nnz: int, name: str) -> None:
     if len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != nnz:
         raise InputError(f"{name}: 'indptr' does not fit {n} rows and {nnz} entries")
     if (np.diff(indptr) < 0).any():
         raise InputError(f"{name}: 'indptr' decreases")
+
+
+def write_sidecar(
+    outputs: Outputs, path: str, stream: Any, graph: Graph, fields: tuple[str, ...]
+) -> None:
+    """Write the fields that a graph has beside it, or remove a file out of date."""
+    target = os.path.realpath(path) + _base.SIDECAR
+    members = extra_members(Extras(**{one: getattr(graph, one) for one in fields}))
+    if not members:
+        outputs.remove(target)
+        return
+    stream.seek(0)
+    members = {"sha256": np.array(file_digest(stream, "sha256").hexdigest()), **members}
+    write_archive(outputs.open(target), members)
+
+
+def read_sidecar(source: Source, note: Note) -> Extras:
+    """Read the file beside a graph; an absent or foreign one holds nothing."""
+    if source.path is None:
+        return Extras()
+    # A link may stand beside its own file, or beside that of what it points to.
+    places = dict.fromkeys([source.path, os.path.realpath(source.path)])
+    for path in filter(os.path.isfile, (one + _base.SIDECAR for one in places)):
+        try:
+            with open_archive(open_source(path)) as archive:
+                wanted = archive.text("sha256") if "sha256" in archive else ""
+                with Path(source.path).open("rb") as stream:
+                    digest = file_digest(stream, "sha256").hexdigest()
+                if wanted == digest:
+                    return read_extras(archive)
+        except InputError as error:
+            note(f"{error}; ignored")
+        else:
+            note(f"{show(path)}: does not belong to {source.name}; ignored")
+    return Extras()
 
 
 plugin: type[Format] = Npz

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features
+from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError, NnkGraphError, ResourceError
-from nnkgraph.formats._base import EXTRAS, MADE, Format, check_unicode
+from nnkgraph.formats._base import (
+    EXTRAS,
+    MADE,
+    Extras,
+    Format,
+    Note,
+    Target,
+    TextOptions,
+    check_unicode,
+)
 from nnkgraph.formats._columns import (
+    Roles,
     as_array,
     check_own,
     drop_words,
@@ -26,26 +36,15 @@ from nnkgraph.formats._columns import (
     say_unused,
     some,
 )
-from nnkgraph.formats._graphs import (
-    TITLE,
-    Facts,
-    edge_arrays,
-    fact_lines,
-    not_features,
-)
+from nnkgraph.formats._graphs import TITLE, Facts, edge_arrays, fact_lines, not_features
 from nnkgraph.formats.edgelist import TITLES, named_graph
 from nnkgraph.runtime.arrays import check_fits
-from nnkgraph.runtime.files import expect, seekable, show
+from nnkgraph.runtime.files import Source, expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Extras, Note, Target, TextOptions
-    from nnkgraph.formats._columns import Roles
-    from nnkgraph.runtime.files import Source
 
 
 _TAIL = 8

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._base import MADE, Format
+from nnkgraph.formats._base import MADE, Extras, Format, Note, Target
 from nnkgraph.formats._graphs import from_edges
 from nnkgraph.formats.npz import finished, graph_members
-from nnkgraph.runtime.archive import REAL, open_archive, write_archive
+from nnkgraph.runtime.archive import REAL, Archive, open_archive, write_archive
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from nnkgraph.data import Graph
-    from nnkgraph.formats._base import Extras, Note, Target
-    from nnkgraph.runtime.archive import Archive
+    from nnkgraph.data import FloatArray, Graph, IndexArray
     from nnkgraph.runtime.files import Source
 
 
@@ -31,7 +27,6 @@ class Pyg(Format):
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write every edge in both directions, sorted as ``coalesce`` sorts them."""
-        del target
         a = graph.adjacency
         index = np.empty((2, a.nnz), np.int64)
         index[0] = np.repeat(np.arange(graph.n_nodes), np.diff(a.indptr))
@@ -46,7 +41,6 @@ class Pyg(Format):
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read what `write_graph` wrote, or the same arrays of another program."""
-        del extras, note
         with open_archive(source) as archive:
             index, weights = _edges(archive)
             adjacency = from_edges(
@@ -61,7 +55,7 @@ class Pyg(Format):
             return finished(archive, adjacency)
 
 
-def _edges(archive: Archive) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _edges(archive: Archive) -> tuple[IndexArray, FloatArray]:
     name = archive.name
     if "edge_index" not in archive:
         raise InputError(f"{name}: there is no array 'edge_index' inside; {MADE}")
@@ -80,7 +74,7 @@ def _edges(archive: Archive) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         return index, archive.read(key).astype(np.float64).reshape(edges)
 
 
-def _count(archive: Archive, index: NDArray[np.int64]) -> int:
+def _count(archive: Archive, index: IndexArray) -> int:
     if "num_nodes" not in archive:
         return int(index.max(initial=-1)) + 1
     header = archive.headers["num_nodes"]
