@@ -50,36 +50,25 @@ def is_key_name(name: str) -> bool:
 
 
 def as_word(names: Sequence[str] | None, *columns: int) -> str:
-    """Return columns as the value of a parameter, names where they have any.
-
-    A name that would be split at its comma is written as the column's number.
-    """
-    known = names or ()
-    words = [known[at] if at < len(known) else "" for at in columns]
-    plain = [
-        one if one and "," not in one and known.count(one) == 1 else str(at)
-        for at, one in zip(columns, words, strict=True)
-    ]
-    return repr(show(",".join(plain)))
+    """Return columns as the value of a parameter, names where they have any."""
+    known, words = names or (), []
+    for at in columns:
+        word = known[at] if at < len(known) else ""
+        # A name would be split at its comma.
+        plain = word and "," not in word and known.count(word) == 1
+        words.append(word if plain else str(at))
+    return repr(show(",".join(words)))
 
 
 def item_of(name: str, item: str) -> str:
-    """Return how a column or array of a file is named, ready for a shell.
-
-    `name` is that of the file, safe to print.
-    """
+    """Return how a column or array of a file is named, ready for a shell."""
     return shlex.quote(f"{name}::{show(item)}")
 
 
 def leave_out(names: Sequence[str] | None, columns: list[int], *, named: bool) -> str:
     """Return what can be done with columns that are no features.
 
-    Parameters
-    ----------
-    columns
-        Their numbers; the first could name the rows.
-    named
-        Whether another column does so already.
+    The first could name the rows, unless they are `named` by another already.
     """
     first, *others = columns
     if named:
@@ -122,6 +111,19 @@ def unknown(
     )
 
 
+def asked(names: Sequence[str], item: str, name: str) -> int:
+    """Return the number of the column that an item names or numbers."""
+    at = _place(names, len(names), item)
+    if at is not None:
+        return at
+    near = get_close_matches(item, names, n=1)
+    hint = f"; did you mean {show(near[0])!r}?" if near and near[0] != item else ""
+    raise InputError(
+        f"{name}: there is no single column {show(item)!r}; there are "
+        f"{some(names)}{hint}"
+    )
+
+
 USUAL = ("y", "label", "labels", "target", "targets", "class", "classes", "category")
 """Names that labels go by, where nobody says which."""
 
@@ -148,10 +150,7 @@ def pick_column(
     likely: Callable[[], str] | None = None,
     note: Note = ignore,
 ) -> str:
-    """Return the name of the labels among those of all that could be them.
-
-    `likely` is asked for an example where nothing says which they are.
-    """
+    """Return the labels among all that could be them; `likely` gives an example."""
     if len(found) == 1:
         return found[0]
     usual = [one for one in found if one.rpartition("/")[2].lower() in USUAL]
@@ -190,9 +189,8 @@ def as_values(found: NDArray[Any], ids: Sequence[str] | None, name: str) -> Feat
         texts = ["nan" if is_missing(one) else one for one in texts]
         strange = next((one for one in texts if not NUMBER.fullmatch(one)), None)
         if strange is not None:
-            raise InputError(
-                f"{name}: {show(strange)!r} is no number; classes are `labels`"
-            )
+            what = f"{show(strange)!r} is no number; classes are `labels`"
+            raise InputError(f"{name}: {what}")
         found = np.array([float(one) for one in texts])
     return Features.of(found[:, np.newaxis], ids=ids, name=name, gaps=True)
 
@@ -238,8 +236,7 @@ def find_roles(
     """Return the roles of columns: as told, or as their names say.
 
     A column called id that nobody spoke of names the rows where `can_name` says so,
-    unless it is what was `asked` for. Without one, a column whose `values` are ids that
-    are known already does so.
+    unless it is what was `asked` for; else one whose `values` are ids that are known.
     """
     dropped = _dropped(names, count, options, name)
     ids = _told(names, count, options, name, asked)

@@ -7,41 +7,21 @@ import itertools
 import re
 import warnings
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar, TextIO
 
 import numpy as np
 
-from nnkgraph.data import Features
+from nnkgraph.data import Features, FloatArray
 from nnkgraph.data.labels import is_missing
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
-from nnkgraph.formats._base import Format, TextOptions
-from nnkgraph.formats._columns import (
-    NUMBER,
-    OWN,
-    USUAL,
-    Roles,
-    as_array,
-    as_word,
-    check_own,
-    drop_words,
-    find_roles,
-    is_word,
-    item_of,
-    key_hint,
-    leave_out,
-    likely_labels,
-    pick_column,
-    say_unused,
-    some,
-)
+from nnkgraph.formats import _columns
+from nnkgraph.formats._base import Column, Format, TextOptions
+from nnkgraph.formats._columns import NUMBER, Roles, as_word, find_roles, is_word
 from nnkgraph.runtime.arrays import row_slices, stacked
 from nnkgraph.runtime.files import Source, open_text, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 
 _BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
@@ -51,20 +31,11 @@ _BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": "
 class Layout:
     """Where the numbers stand in a table of text."""
 
-    delimiter: str | None
-    """What stands between two fields; None is any run of blanks."""
-
-    skip: int
-    """Lines before the first row of numbers."""
-
-    names: list[str] | None
-    """The fields of the header row, where there is one."""
-
-    count: int
-    """Fields of a line."""
-
+    delimiter: str | None  # None is any run of blanks
+    skip: int  # lines before the first row of numbers
+    names: list[str] | None  # the fields of the header row, where there is one
+    count: int  # fields of a line
     roles: Roles
-    """Which columns are no features."""
 
 
 def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
@@ -111,13 +82,17 @@ def _first_line(text: TextIO, name: str, options: TextOptions) -> tuple[int, str
         skip += 1
     else:
         line = ""
-    if skip:
-        options.note(f"{name}: {skip} leading line(s) starting with '#' were skipped")
+    _note_skipped(skip, name, options)
     if not line.strip():
         what = f"line {skip + 1} is blank" if line else "there are no rows of numbers"
         raise InputError(f"{name}: {what}")
     check_line(line, skip + 1, name)
     return skip, line
+
+
+def _note_skipped(skip: int, name: str, options: TextOptions) -> None:
+    if skip:
+        options.note(f"{name}: {skip} leading line(s) starting with '#' were skipped")
 
 
 def _column(source: Source, skip: int, delimiter: str | None, at: int) -> Iterator[str]:
@@ -150,10 +125,8 @@ def data_lines(
             continue
         fields = split_fields(line, delimiter)
         if len(fields) != layout.count:
-            raise InputError(
-                f"{name}: line {number} has {len(fields)} field(s) where "
-                f"{layout.count} are expected" + _other_delimiter(line, delimiter)
-            )
+            what = _miscounted(fields, layout.count, line, delimiter)
+            raise InputError(f"{name}: line {number} {what}")
         if column is not None:
             ids.append(fields[column])
         yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
@@ -212,7 +185,8 @@ def find_delimiter(line: str, source: Source, options: TextOptions) -> str | Non
 def _has_header(fields: list[str], options: TextOptions) -> bool:
     if options.header is not None:
         return options.header
-    told = named_columns(options)
+    told = [] if options.id_column is None else [options.id_column]
+    told += _columns.drop_words(options)
     names = [one for one in told if not one.isdecimal()]
     if names and (options.absent is None or {one.strip() for one in fields} & {*names}):
         return True
@@ -220,16 +194,11 @@ def _has_header(fields: list[str], options: TextOptions) -> bool:
     return any(is_word(field) for at, field in enumerate(fields) if at not in skipped)
 
 
-def named_columns(options: TextOptions) -> list[str]:
-    """Return the columns that the user spoke of, by name or number."""
-    ids = [] if options.id_column is None else [options.id_column]
-    return [*ids, *drop_words(options)]
-
-
 def _header_remark(names: list[str], name: str, line: int, roles: Roles) -> str:
-    some = ", ".join(show(one) for one in names[:5]) + ", ..." * (len(names) > 5)
-    remark = f"{name}: a header row was found in line {line}: {some}"
-    hint = key_hint(names, roles.features(len(names)), named=roles.ids is not None)
+    first = ", ".join(map(show, names[:5])) + ", ..." * (len(names) > 5)
+    remark = f"{name}: a header row was found in line {line}: {first}"
+    features, named = roles.features(len(names)), roles.ids is not None
+    hint = _columns.key_hint(names, features, named=named)
     return f"{remark}; {hint}" if hint else remark
 
 
@@ -250,14 +219,12 @@ def explain(source: Source, layout: Layout, said: str) -> InputError:
             expected = expected or len(fields)
             for column in layout.roles.features(len(fields)):
                 if not NUMBER.fullmatch(fields[column]):
-                    what = _field(fields[column], column, line, number, layout)
-                    advice = what[1] or _left_out(column, first, layout)
-                    return InputError(f"{place}, column {column + 1} {what[0]}{advice}")
+                    wrong, advice = _field(fields[column], column, line, number, layout)
+                    advice = advice or _left_out(column, first, layout)
+                    return InputError(f"{place}, column {column + 1} {wrong}{advice}")
             if len(fields) != expected:
-                return InputError(
-                    f"{place} has {len(fields)} field(s) where {expected} are expected"
-                    + _other_delimiter(line, layout.delimiter)
-                )
+                what = _miscounted(fields, expected, line, layout.delimiter)
+                return InputError(f"{place} {what}")
     return InputError(f"{source.name}: cannot be read as a table of numbers: {said}")
 
 
@@ -286,12 +253,19 @@ def _left_out(column: int, first: list[str], layout: Layout) -> str:
         word = as_word(layout.names, column)
         return f"; correct it, or leave the column out with `drop={word}`"
     texts.sort(key=lambda at: at != column)
-    advice = leave_out(layout.names, texts, named=layout.roles.ids is not None)
+    advice = _columns.leave_out(layout.names, texts, named=layout.roles.ids is not None)
     if any(map(NUMBER.fullmatch, layout.names or ())):
         advice += (
             f"; if line {layout.skip} holds no names, say `header=False` and numbers"
         )
     return f"; {advice}"
+
+
+def _miscounted(
+    fields: list[str], expected: int, line: str, delimiter: str | None
+) -> str:
+    hint = _other_delimiter(line, delimiter)
+    return f"has {len(fields)} field(s) where {expected} are expected{hint}"
 
 
 def _other_delimiter(line: str, delimiter: str | None) -> str:
@@ -302,43 +276,6 @@ def _other_delimiter(line: str, delimiter: str | None) -> str:
             decimal = "; write decimal points" * ("," in line and mark == ";")
             return f"; try `delimiter={shown!r}`{decimal}"
     return "; try `delimiter=' '`" if lacks and len(line.split()) > 1 else ""
-
-
-def text_column(
-    source: Source, options: TextOptions
-) -> tuple[NDArray[np.str_], list[str] | None]:
-    """Read one column of a table of text, and the ids beside it.
-
-    A blank line of a single column is a row without a label.
-    """
-    rows, skip = _read(source, options)
-    if skip:
-        options.note(
-            f"{source.name}: {skip} leading line(s) starting with '#' were skipped"
-        )
-    names = None
-    if rows and _has_names(rows, source.item, options):
-        names = rows.pop(0)
-        if options.header is None:
-            options.note(f"{source.name}: a header row was found in line {skip + 1}")
-    if not rows:
-        raise InputError(f"{source.name}: there are no labels inside")
-    known = names or [str(at) for at in range(len(rows[0]))]
-    asked = None if source.item is None else _asked(known, source)
-
-    def can_name(at: int) -> bool:
-        return len({row[at] for row in rows}) == len(rows)
-
-    def values(at: int) -> Iterator[str]:
-        return (row[at] for row in rows)
-
-    roles = find_roles(names, len(known), options, source.name, can_name, values, asked)
-    rest = [at for at in range(len(known)) if at != roles.ids]
-    column = _pick(names, rows, rest, source) if asked is None else asked
-    ids = None if roles.ids is None else [row[roles.ids] for row in rows]
-    if ids is None:
-        say_unused(names, column, values, options, source.name)
-    return as_array([row[column] for row in rows], source.name), ids
 
 
 def _read(source: Source, options: TextOptions) -> tuple[list[list[str]], int]:
@@ -355,11 +292,10 @@ def _read(source: Source, options: TextOptions) -> tuple[list[list[str]], int]:
                 delimiter = find_delimiter(line, source, options)
             fields = [one.strip() for one in split_fields(line, delimiter)] or [""]
             if rows and len(fields) != len(rows[0]):
-                raise InputError(
-                    f"{source.name}: line {number} has {len(fields)} field(s) where "
-                    f"{len(rows[0])} are expected"
-                )
+                what = _miscounted(fields, len(rows[0]), line, delimiter)
+                raise InputError(f"{source.name}: line {number} {what}")
             rows.append(fields)
+    _note_skipped(skip, source.name, options)
     return rows, skip
 
 
@@ -376,7 +312,7 @@ def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) ->
         return True
     for at, one in enumerate(first):
         others = {row[at] for row in rest} - {""}
-        if one.lower() in {*USUAL, OWN} and one not in others:
+        if one.lower() in {*_columns.USUAL, _columns.OWN} and one not in others:
             return True
         numbers = all(map(NUMBER.fullmatch, others)) and not NUMBER.fullmatch(one)
         ids = others <= options.known and one not in options.known
@@ -385,45 +321,29 @@ def _has_names(rows: list[list[str]], item: str | None, options: TextOptions) ->
     return False
 
 
-def _asked(known: list[str], source: Source) -> int:
-    """Return the number of the column that the item names or numbers."""
-    item = source.item or ""
-    if known.count(item) == 1:
-        return known.index(item)
-    if item.isdecimal() and int(item) < len(known):
-        return int(item)
-    near = get_close_matches(item, known, n=1)
-    hint = f"; did you mean {show(near[0])!r}?" if near and near[0] != item else ""
-    raise InputError(
-        f"{source.name}: there is no single column {show(item)!r}; there are "
-        f"{some(known)}{hint}"
-    )
-
-
 def _pick(
     names: list[str] | None, rows: list[list[str]], rest: list[int], source: Source
 ) -> int:
     """Return the number of the column that can only be the labels."""
-
-    def likely() -> str:
-        return likely_labels(numbers, lambda at: [row[int(at)] for row in rows])
-
-    numbers = [str(at) for at in rest]
-    if names is None and len(rest) > 1:
-        at = likely()
-        word = item_of(source.name, rows[0][int(at)])
-        raise InputError(
-            f"{source.name}: which column holds the labels or values? Name it as "
-            f"{item_of(source.name, at)}, or as {word} where the first line holds "
-            f"names: {some(rows[0])}"
-        )
-    if names is None:
+    if len(rest) == 1:
         return rest[0]
-    own = names
-    picked = pick_column(
-        [own[at] for at in rest], source.name, "column", lambda: own[int(likely())]
-    )
-    return own.index(picked)
+
+    def likely() -> int:
+        every = [str(at) for at in rest]
+        found = _columns.likely_labels(every, lambda at: [row[int(at)] for row in rows])
+        return int(found)
+
+    name = source.name
+    if names is None:
+        at = likely()
+        number, word = (_columns.item_of(name, one) for one in (str(at), rows[0][at]))
+        raise InputError(
+            f"{name}: which column holds the labels or values? Name it as {number}, or "
+            f"as {word} where the first line holds names: {_columns.some(rows[0])}"
+        )
+    known = [names[at] for at in rest]
+    picked = _columns.pick_column(known, name, "column", lambda: names[likely()])
+    return names.index(picked)
 
 
 _TEXT = 1 << 24
@@ -452,30 +372,53 @@ class Csv(Format):
                 if options.gaps:
                     lines = filled(lines, layout.delimiter)
                 values = stacked(_blocks(lines, layout.delimiter))
-            except NnkGraphError:
-                raise  # a ValueError too, but it says more
-            except UnicodeDecodeError:
-                raise  # A ValueError too, but explained where the text was opened.
+            except (NnkGraphError, UnicodeDecodeError):
+                raise  # ValueErrors too; the latter is explained by `open_text`
             except ValueError as error:
                 raise explain(source, layout, str(error)) from error
         if not options.gaps:
             _check_finite(values, layout, source.name)
         _check_names(values, layout, source.name)
         named = None if layout.roles.ids is None else ids
-        check_own(ids, options, source.name)
+        _columns.check_own(ids, options, source.name)
         found = Features.of(values, ids=named, name=source.name, gaps=options.gaps)
         return replace(found, columns=_names(layout))
 
-    def read_column(
-        self, source: Source, options: TextOptions, /
-    ) -> tuple[NDArray[np.str_], list[str] | None]:
-        """Read the only column, or the one that the item names or numbers."""
-        return text_column(source, options)
+    def read_column(self, source: Source, options: TextOptions, /) -> Column:
+        """Read the only column, or the one that the item names or numbers.
+
+        A blank line of a single column is a row without a label.
+        """
+        rows, skip = _read(source, options)
+        names = None
+        if rows and _has_names(rows, source.item, options):
+            names = rows.pop(0)
+            if options.header is None:
+                where = f"{source.name}: a header row was found in line"
+                options.note(f"{where} {skip + 1}")
+        if not rows:
+            raise InputError(f"{source.name}: there are no labels inside")
+        known, item = names or [str(at) for at in range(len(rows[0]))], source.item
+        asked = None if item is None else _columns.asked(known, item, source.name)
+
+        def can_name(at: int) -> bool:
+            return len({row[at] for row in rows}) == len(rows)
+
+        def values(at: int) -> Iterator[str]:
+            return (row[at] for row in rows)
+
+        roles = find_roles(
+            names, len(known), options, source.name, can_name, values, asked
+        )
+        rest = [at for at in range(len(known)) if at != roles.ids]
+        column = _pick(names, rows, rest, source) if asked is None else asked
+        ids = None if roles.ids is None else [row[roles.ids] for row in rows]
+        if ids is None:
+            _columns.say_unused(names, column, values, options, source.name)
+        return _columns.as_array([row[column] for row in rows], source.name), ids
 
 
-def _blocks(
-    lines: Iterator[str], delimiter: str | None
-) -> Iterator[NDArray[np.float64]]:
+def _blocks(lines: Iterator[str], delimiter: str | None) -> Iterator[FloatArray]:
     """Read lines as numbers, some millions of characters at a time."""
     columns, some, size = 0, list[str](), 0
     for line in itertools.chain(lines, [None]):
@@ -500,7 +443,7 @@ def _blocks(
             yield block
 
 
-def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> None:
+def _check_finite(values: FloatArray, layout: Layout, name: str) -> None:
     count, row, column = 0, 0, 0
     for rows in row_slices(len(values), 8 * values.shape[1]):
         bad = ~np.isfinite(values[rows])
@@ -519,7 +462,7 @@ def _check_finite(values: NDArray[np.float64], layout: Layout, name: str) -> Non
     )
 
 
-def _check_names(values: NDArray[np.float64], layout: Layout, name: str) -> None:
+def _check_names(values: FloatArray, layout: Layout, name: str) -> None:
     fields = values.shape[1] + len(layout.roles.others)
     if layout.names is not None and len(layout.names) != fields:
         raise InputError(

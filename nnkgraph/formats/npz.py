@@ -274,8 +274,8 @@ def _inside(archive: Archive, n: int, d: int) -> coo_array:
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"{archive.name}: entry {at} (row {rows[at]}, column {cols[at]}) is outside "
-            f"of the {n} x {d} matrix"
+            f"{archive.name}: entry {at} (row {rows[at]}, column {cols[at]}) is outside"
+            f" of the {n} x {d} matrix"
         )
     return coo_array((data, (rows, cols)), (n, d))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 from dataclasses import dataclass, replace
@@ -12,31 +13,9 @@ import numpy as np
 
 from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError, NnkGraphError, ResourceError
-from nnkgraph.formats._base import (
-    EXTRAS,
-    MADE,
-    Extras,
-    Format,
-    Note,
-    Target,
-    TextOptions,
-    check_unicode,
-)
-from nnkgraph.formats._columns import (
-    Roles,
-    as_array,
-    check_own,
-    drop_words,
-    find_roles,
-    item_of,
-    key_hint,
-    leave_out,
-    likely_labels,
-    pick_column,
-    say_unused,
-    some,
-)
-from nnkgraph.formats._graphs import TITLE, Facts, edge_arrays, fact_lines, not_features
+from nnkgraph.formats import _base, _columns, _graphs
+from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
+from nnkgraph.formats._columns import Roles, find_roles
 from nnkgraph.formats.edgelist import TITLES, named_graph
 from nnkgraph.runtime.arrays import check_fits
 from nnkgraph.runtime.files import Source, expect, seekable, show
@@ -67,7 +46,7 @@ def count_values(stream: BinaryIO) -> dict[str, int]:
                 about = column[_ABOUT]
                 name = about[_PATH][0].decode()
                 found[name] = found.get(name, 0) + int(about[_VALUES])
-    except (LookupError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError("the footer is damaged") from error
     return found
 
@@ -78,73 +57,59 @@ def _read_footer(stream: BinaryIO) -> dict[int, Any]:
     if length > end:
         raise ValueError("the footer is longer than the file")
     stream.seek(end - length)
-    return _Compact(stream.read(length)).struct(0)
+    return _struct(io.BytesIO(stream.read(length)), 0)
 
 
-class _Compact:
-    """Reads values one after the other; what is not there is an `IndexError`."""
+def _struct(data: io.BytesIO, depth: int) -> dict[int, Any]:
+    """Read fields by their numbers, up to the byte that ends them."""
+    found: dict[int, Any] = {}
+    field = 0
+    while head := data.read(1)[0]:
+        field = field + (head >> 4) if head >> 4 else _number(data)
+        kind = head & 15
+        # A field that is a truth value says which by its kind.
+        found[field] = kind == 1 if kind in {1, 2} else _value(data, kind, depth)
+    return found
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-        self._plain: dict[int, Callable[[], Any]] = {
-            1: self._byte,  # a truth value in a list
-            2: self._byte,
-            3: self._byte,
-            4: self._number,
-            5: self._number,
-            6: self._number,
-            7: lambda: self._take(8),
-            8: lambda: self._take(self._varint()),
-        }
 
-    def struct(self, depth: int) -> dict[int, Any]:
-        """Read fields by their numbers, up to the byte that ends them."""
-        found: dict[int, Any] = {}
-        field = 0
-        while head := self._byte():
-            field = field + (head >> 4) if head >> 4 else self._number()
-            kind = head & 15
-            # A field that is a truth value says which by its kind.
-            found[field] = kind == 1 if kind in {1, 2} else self._value(kind, depth)
-        return found
+def _value(data: io.BytesIO, kind: int, depth: int) -> Any:
+    """Read one value; what is not there is an `IndexError`."""
+    if depth > _DEEPEST:
+        raise ValueError("the footer is too deep")
+    if kind == 12:
+        return _struct(data, depth + 1)
+    if kind in {9, 10}:
+        head = data.read(1)[0]
+        size = _varint(data) if head >> 4 == 15 else head >> 4
+        return [_value(data, head & 15, depth + 1) for _ in range(size)]
+    if kind in {1, 2, 3}:  # a byte, or a truth value in a list
+        return data.read(1)[0]
+    if kind in {4, 5, 6}:
+        return _number(data)
+    if kind not in {7, 8}:  # maps are not used in footers
+        raise ValueError(f"the footer has a value of kind {kind}")
+    size = 8 if kind == 7 else _varint(data)
+    found = data.read(size)
+    if len(found) < size:
+        raise IndexError
+    return found
 
-    def _value(self, kind: int, depth: int) -> Any:
-        if depth > _DEEPEST:
-            raise ValueError("the footer is too deep")
-        if kind == 12:
-            return self.struct(depth + 1)
-        if kind in {9, 10}:
-            head = self._byte()
-            size = self._varint() if head >> 4 == 15 else head >> 4
-            return [self._value(head & 15, depth + 1) for _ in range(size)]
-        if kind not in self._plain:  # maps are not used in footers
-            raise ValueError(f"the footer has a value of kind {kind}")
-        return self._plain[kind]()
 
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
+def _varint(data: io.BytesIO) -> int:
+    found = shift = 0
+    while True:
+        byte = data.read(1)[0]
+        found |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return found
+        if shift > 63:
+            raise ValueError("the footer has a number of too many bytes")
 
-    def _take(self, size: int) -> bytes:
-        self._at += size
-        if self._at > len(self._data):
-            raise IndexError
-        return self._data[self._at - size : self._at]
 
-    def _varint(self) -> int:
-        found = shift = 0
-        while True:
-            byte = self._byte()
-            found |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return found
-            if shift > 63:
-                raise ValueError("the footer has a number of too many bytes")
-
-    def _number(self) -> int:
-        found = self._varint()
-        return (found >> 1) ^ -(found & 1)
+def _number(data: io.BytesIO) -> int:
+    found = _varint(data)
+    return (found >> 1) ^ -(found & 1)
 
 
 BATCH = 1 << 16
@@ -184,9 +149,8 @@ class Table:
         kind = self.schema.field(column).type
         if types.is_dictionary(kind):
             kind = kind.value_type
-        if types.is_list(kind) or types.is_large_list(kind):
-            return "list" if _is_number(kind.value_type) else "other"
-        if types.is_fixed_size_list(kind):
+        lists = types.is_list, types.is_large_list, types.is_fixed_size_list
+        if any(is_list(kind) for is_list in lists):
             return "list" if _is_number(kind.value_type) else "other"
         if types.is_string(kind) or types.is_large_string(kind):
             return "text"
@@ -264,16 +228,13 @@ def open_table(source: Source) -> Iterator[Table]:
     except NnkGraphError:
         raise  # a ValueError too, but it says more
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as error:
-        first = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"{source.name}: damaged Parquet file: {show(first)}"
-        ) from error
+        first = show(" ".join(str(error).split())[:200])
+        raise InputError(f"{source.name}: damaged Parquet file: {first}") from error
 
 
 def numbers(values: Any) -> NDArray[Any]:
     """Return a column of numbers; what is not there is NaN."""
-    types = arrow().types
-    if types.is_dictionary(values.type):
+    if arrow().types.is_dictionary(values.type):
         values = values.dictionary_decode()
     found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     if found.dtype == object:  # truth values of which some are not there
@@ -283,8 +244,7 @@ def numbers(values: Any) -> NDArray[Any]:
 
 def as_texts(values: Any, missing: str) -> list[str]:
     """Return a column of text or of whole numbers as text."""
-    types = arrow().types
-    if not types.is_dictionary(values.type):
+    if not arrow().types.is_dictionary(values.type):
         return [missing if one is None else str(one) for one in values.to_pylist()]
     known = [missing if one is None else str(one) for one in values.dictionary.tolist()]
     codes = values.indices.to_pylist()
@@ -354,102 +314,13 @@ def read_lists(table: Table, column: str, *, gaps: bool) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty((0, max(width, 0)))
 
 
-def read_matrix(table: Table, item: str | None, options: TextOptions) -> Features:
-    """Read the columns of numbers, or the column that is named."""
-    roles = _roles(table, options)
-    features, named = roles.features(len(table.columns)), roles.ids is not None
-    columns = [table.columns[at] for at in features]
-    if item is not None:
-        columns = [_named(table, item)]
-    kinds = {one: table.kind(one) for one in columns}
-    if item is not None and kinds[columns[0]] == "list":
-        values = read_lists(table, columns[0], gaps=options.gaps)
-    else:
-        _refuse_others(table, kinds, named=named)
-        values = read_numbers(table, columns, gaps=options.gaps)
-    hint = key_hint(table.columns, features, named=named) if item is None else ""
-    if hint:
-        options.note(f"{table.name}: {hint}")
-    ids = _ids(table, roles)
-    check_own(ids or (), options, table.name)
-    found = Features.of(values, ids=ids, name=table.name, gaps=options.gaps)
-    whole = len(columns) == values.shape[1]
-    return replace(found, columns=tuple(columns) if whole else None)
-
-
-def read_values(
-    table: Table, item: str | None, options: TextOptions
-) -> tuple[NDArray[Any], list[str] | None]:
-    """Read one column of numbers or text, and the ids beside it."""
-    asked = None if item is None else table.columns.index(_named(table, item))
-    roles = _roles(table, options, asked)
-    if item is None:
-        usable = [one for one in table.columns if table.kind(one) in {"number", "text"}]
-        rest = [one for one in usable if table.columns.index(one) != roles.ids]
-        item = pick_column(
-            rest,
-            table.name,
-            "column",
-            lambda: likely_labels(rest, lambda one: table.texts(one, missing="")),
-            options.note,
-        )
-    column = _named(table, item)
-    names = _ids(table, roles)
-    if names is None:
-        used, values = table.columns.index(column), _values(table, options)
-        say_unused(table.columns, used, values, options, table.name)
-    if table.kind(column) == "text":
-        return as_array(table.texts(column, missing=""), table.name), names
-    if table.kind(column) != "number":
-        raise InputError(
-            f"{table.name}: column {show(column)!r} ({table.type_of(column)})"
-            " holds neither numbers nor text"
-        )
-    parts = [numbers(values) for _, (values,) in table.batches([column])]
-    return np.concatenate(parts) if parts else np.empty(0), names
-
-
-def read_graph(table: Table, extras: Extras) -> Graph:
-    """Read the columns source and target, and weight where there is one."""
-    facts = Facts()
-    about = (table.schema.metadata or {}).get(TITLE.encode(), b"")
-    for number, line in enumerate(about.decode("utf-8", "replace").split("\n"), 1):
-        facts.take(line, table.name, number)
-    columns = _edge_columns(table)
-    labels: dict[str, int] = {}
-    sources: list[NDArray[Any]] = []
-    targets: list[NDArray[Any]] = []
-    weights: list[NDArray[Any]] = []
-    for start, batch in table.batches(columns):
-        for values, column in zip(batch, columns, strict=True):
-            if values.null_count:
-                raise table.null(start, values, column)
-        for values, places in zip(batch, (sources, targets), strict=False):
-            texts = as_texts(values, "")
-            places.append(
-                np.array([labels.setdefault(t, len(labels)) for t in texts], np.int64)
-            )
-        found = numbers(batch[2]) if len(columns) > 2 else np.ones(len(batch[0]))
-        weights.append(found.astype(np.float64))
-    return named_graph(
-        list(labels),
-        np.concatenate([np.empty(0, np.int64), *sources]),
-        np.concatenate([np.empty(0, np.int64), *targets]),
-        np.concatenate([np.empty(0), *weights]),
-        facts=facts,
-        extras=extras,
-        name=table.name,
-        where=lambda edge: f"row {edge} (counted from 0)",
-    )
-
-
 def _edge_columns(table: Table) -> list[str]:
     known = {one.lower(): one for one in table.columns}
     pair = next((p for p in sorted(TITLES) if {*p} <= known.keys()), None)
     if pair is None:
         raise InputError(
             f"{table.name}: an edge list has columns source and target; these are "
-            f"{some(table.columns)}; {MADE}"
+            f"{_columns.some(table.columns)}; {_base.MADE}"
         )
     columns = [known[one] for one in pair]
     for one in columns:
@@ -468,17 +339,17 @@ def _edge_columns(table: Table) -> list[str]:
 
 def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Roles:
     """Return which columns are no features: as told, or as pandas has marked it."""
-    index = table.index_column()
-    marked = index is not None and index not in drop_words(options, table.columns)
+    names, index = table.columns, table.index_column()
+    marked = index is not None and index not in _columns.drop_words(options, names)
     if options.id_column is None and marked:
         options.note(f"{table.name}: the index of pandas names the rows")
         options = replace(options, id_column=index)
 
     def can_name(at: int) -> bool:
-        return options.for_nodes or table.kind(table.columns[at]) == "text"
+        return options.for_nodes or table.kind(names[at]) == "text"
 
-    names, values = table.columns, _values(table, options)
-    return find_roles(names, len(names), options, table.name, can_name, values, asked)
+    found, name = _values(table, options), table.name
+    return find_roles(names, len(names), options, name, can_name, found, asked)
 
 
 def _values(table: Table, options: TextOptions) -> Callable[[int], Iterator[str]]:
@@ -493,33 +364,34 @@ def _values(table: Table, options: TextOptions) -> Callable[[int], Iterator[str]
     return values
 
 
+def _only(table: Table, roles: Roles, options: TextOptions) -> str:
+    """Return the column that can only be the labels or values."""
+
+    def likely() -> str:
+        return _columns.likely_labels(rest, lambda one: table.texts(one, missing=""))
+
+    usable = [one for one in table.columns if table.kind(one) in {"number", "text"}]
+    rest = [one for one in usable if table.columns.index(one) != roles.ids]
+    return _columns.pick_column(rest, table.name, "column", likely, options.note)
+
+
 def _ids(table: Table, roles: Roles) -> list[str] | None:
     return None if roles.ids is None else table.texts(table.columns[roles.ids])
 
 
-def _named(table: Table, item: str) -> str:
-    if item in table.columns:
-        return item
-    if item.isdecimal() and int(item) < len(table.columns):
-        return table.columns[int(item)]
-    raise InputError(
-        f"{table.name}: there is no column {show(item)!r}; there are "
-        f"{some(table.columns)}"
-    )
-
-
-def _refuse_others(table: Table, kinds: dict[str, str], *, named: bool) -> None:
+def _refuse_others(table: Table, columns: list[str], *, named: bool) -> None:
+    kinds = {one: table.kind(one) for one in columns}
     odd = [one for one, kind in kinds.items() if kind != "number"]
     if not odd:
         return
     lists = [one for one in odd if kinds[one] == "list"]
     places = [table.columns.index(one) for one in odd]
     if lists:
-        hint = f"name a column of lists as {item_of(table.name, lists[0])}"
+        hint = f"name a column of lists as {_columns.item_of(table.name, lists[0])}"
     elif kinds[odd[0]] == "text":
-        hint = leave_out(table.columns, places, named=named)
+        hint = _columns.leave_out(table.columns, places, named=named)
     else:
-        advice = leave_out(table.columns, places[:1], named=True)
+        advice = _columns.leave_out(table.columns, places[:1], named=True)
         hint = f"convert it to numbers, or {advice}"
     raise InputError(
         f"{table.name}: column {show(odd[0])!r} ({table.type_of(odd[0])}) "
@@ -539,42 +411,94 @@ class Parquet(Format):
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
     has_columns: ClassVar[bool] = True
-    sidecar: ClassVar[tuple[str, ...]] = EXTRAS
+    sidecar: ClassVar[tuple[str, ...]] = _base.EXTRAS
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read all columns of numbers, or the column of lists that the item names."""
         with open_table(source) as table:
-            if TITLE.encode() in (table.schema.metadata or {}):
-                raise not_features(source.name)
-            return read_matrix(table, source.item, options)
+            if _graphs.TITLE.encode() in (table.schema.metadata or {}):
+                raise _graphs.not_features(source.name)
+            roles = _roles(table, options)
+            features, named = roles.features(len(table.columns)), roles.ids is not None
+            hint = _columns.key_hint(table.columns, features, named=named)
+            if source.item is not None:
+                hint = ""
+                features = [_columns.asked(table.columns, source.item, source.name)]
+            columns = [table.columns[at] for at in features]
+            if source.item is not None and table.kind(columns[0]) == "list":
+                values = read_lists(table, columns[0], gaps=options.gaps)
+            else:
+                _refuse_others(table, columns, named=named)
+                values = read_numbers(table, columns, gaps=options.gaps)
+            if hint:
+                options.note(f"{source.name}: {hint}")
+            ids = _ids(table, roles)
+        _columns.check_own(ids or (), options, source.name)
+        found = Features.of(values, ids=ids, name=source.name, gaps=options.gaps)
+        whole = len(columns) == values.shape[1]
+        return replace(found, columns=tuple(columns) if whole else None)
 
-    def read_column(
-        self, source: Source, options: TextOptions, /
-    ) -> tuple[NDArray[Any], list[str] | None]:
-        """Read the only column, or the one that the item names."""
+    def read_column(self, source: Source, options: TextOptions, /) -> _base.Column:
+        """Read the only column of numbers or text, or the one that the item names."""
         with open_table(source) as table:
-            return read_values(table, source.item, options)
+            item, names = source.item, table.columns
+            at = None if item is None else _columns.asked(names, item, source.name)
+            roles = _roles(table, options, at)
+            column = _only(table, roles, options) if at is None else names[at]
+            ids = _ids(table, roles)
+            if ids is None:
+                used, values = names.index(column), _values(table, options)
+                _columns.say_unused(names, used, values, options, source.name)
+            if table.kind(column) == "text":
+                texts = table.texts(column, missing="")
+                return _columns.as_array(texts, source.name), ids
+            if table.kind(column) != "number":
+                raise InputError(
+                    f"{source.name}: column {show(column)!r} ({table.type_of(column)})"
+                    " holds neither numbers nor text"
+                )
+            parts = [numbers(values) for _, (values,) in table.batches([column])]
+            return np.concatenate(parts) if parts else np.empty(0), ids
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
-        """Read our own edge lists and those of other programs."""
-        del note
+        """Read the columns source and target, and weight where there is one."""
+        facts, edges = _graphs.Facts(), _graphs.EdgeTable()
         with open_table(source) as table:
-            return read_graph(table, extras)
+            about = (table.schema.metadata or {}).get(_graphs.TITLE.encode(), b"")
+            lines = about.decode("utf-8", "replace").split("\n")
+            for number, line in enumerate(lines, 1):
+                facts.take(line, source.name, number)
+            columns = _edge_columns(table)
+            for start, batch in table.batches(columns):
+                for values, column in zip(batch, columns, strict=True):
+                    if values.null_count:
+                        raise table.null(start, values, column)
+                edges.source.extend(map(edges.number, as_texts(batch[0], "")))
+                edges.target.extend(map(edges.number, as_texts(batch[1], "")))
+                weights = np.ones(len(batch[0]))
+                if len(columns) > 2:
+                    weights = numbers(batch[2]).astype(np.float64)
+                edges.weights.frombytes(weights.tobytes())
+
+        def where(edge: int) -> str:
+            return f"row {edge} (counted from 0)"
+
+        labels, found = list(edges.numbers), edges.arrays()
+        return named_graph(labels, found, facts, extras, source.name, where)
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that are no text, or that the file beside cannot carry."""
         arrow()
         super(Parquet, self).check_ids(ids, target)
-        check_unicode(ids, target)
+        _base.check_unicode(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write the columns source, target and weight, each undirected edge once."""
-        del target
         pa = arrow()
         kind = pa.int64() if graph.ids is None else pa.string()
         schema = pa.schema(
             [("source", kind), ("target", kind), ("weight", pa.float64())],
-            metadata={TITLE: "\n".join(fact_lines(graph))},
+            metadata={_graphs.TITLE: "\n".join(_graphs.fact_lines(graph))},
         )
         names = None if graph.ids is None else np.array(graph.ids, object)
         # A pipe does not say where it stands, which the footer has to tell.
@@ -584,7 +508,7 @@ class Parquet(Format):
                 file, schema, compression="snappy", write_page_checksum=True
             ) as writer,
         ):
-            for rows, cols, weights in edge_arrays(graph, _EDGE_BYTES):
+            for rows, cols, weights in _graphs.edge_arrays(graph, _EDGE_BYTES):
                 ends = (rows, cols) if names is None else (names[rows], names[cols])
                 columns = [pa.array(one, kind) for one in ends]
                 writer.write_table(

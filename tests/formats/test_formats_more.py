@@ -233,7 +233,7 @@ def test_parquet_features_are_columns_of_numbers(tmp_path, monkeypatch):
     message = r"'who' \(string\) holds no numbers.*`id_column='who'`, .*`drop='who'`"
     with pytest.raises(InputError, match=message):
         formats.read_features(other)
-    with pytest.raises(InputError, match="no column 'z'; there are id, a, b, c"):
+    with pytest.raises(InputError, match="no single column 'z'; there are id, a, b, c"):
         formats.read_features(f"{path}::z")
     with pytest.raises(ParameterError, match="text tables only"):
         formats.read_features(path, delimiter=";")
