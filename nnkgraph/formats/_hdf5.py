@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import io
 import math
 import mmap
@@ -139,18 +140,43 @@ def _open(source: Source) -> h5py.File:
         return h5py.File(source.path, "r")
 
 
-def find(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    """Return the dataset at a path, walking link by link.
-
-    Raises
-    ------
-    InputError
-        Where there is none, or a link on the way leads to another file or nowhere.
-    """
+def is_dataset(node: Any) -> bool:
+    """Return whether something in a file holds values, and is no group."""
     import h5py
 
+    return isinstance(node, h5py.Dataset)
+
+
+def is_text(dataset: h5py.Dataset) -> bool:
+    """Return whether a dataset holds text."""
+    import h5py
+
+    return h5py.check_string_dtype(dataset.dtype) is not None
+
+
+def child(group: Any, name: str) -> Any:
+    """Return what is in a group under a name, None where nothing is or it is a link."""
+    import h5py
+
+    link = group.get(name, getlink=True) if isinstance(group, h5py.Group) else None
+    return group[name] if isinstance(link, h5py.HardLink) else None
+
+
+def has(file: h5py.File, path: str) -> bool:
+    """Return whether there is something at a path; no link is followed on the way."""
+    import h5py
+
+    *folders, last = path.split("/")
+    node = functools.reduce(child, folders, file)
+    if not (last and isinstance(node, h5py.Group)):
+        return False
+    return node.get(last, getlink=True) is not None
+
+
+def find(file: h5py.File, path: str, name: str) -> h5py.Dataset:
+    """Return the dataset at a path, walking link by link and never out of the file."""
     node = walk(file, path, name)
-    if not isinstance(node, h5py.Dataset):
+    if not is_dataset(node):
         raise InputError(
             f"{name}: {show(path)!r} is a group, not a dataset; it holds "
             f"{contents(file)}"
@@ -190,10 +216,7 @@ def walk(file: h5py.File, path: str, name: str) -> h5py.Dataset | h5py.Group:
 
 
 def check_dataset(dataset: h5py.Dataset, name: str, *, fields: bool = False) -> None:
-    """Refuse a dataset without values, or with values from elsewhere.
-
-    `fields` is True where a compound one is welcome.
-    """
+    """Refuse a dataset without values of its own; with `fields` one may be compound."""
     import h5py
 
     what = f"{name}: the dataset {show(dataset.name)}"
@@ -239,7 +262,7 @@ def read_texts(
 ) -> NDArray[Any]:
     """Read a dataset of text, once what the library trusts has been checked.
 
-    `heaps` is False where ``check_heaps`` has looked at the file already.
+    `heaps` is False where `check_heaps` has looked at the file already.
     """
     import h5py
 
@@ -251,16 +274,14 @@ def read_texts(
 
 def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     """Return all datasets by path; links out of the file are not followed."""
-    import h5py
-
     found: dict[str, h5py.Dataset] = {}
 
-    def visit(name: str | bytes, node: object) -> None:
+    def visit(name: str | bytes, node: Any) -> None:
         # A name that is no UTF-8 comes as bytes.
         path = name if isinstance(name, str) else name.decode("utf-8", "replace")
         # A type that NumPy does not know has no dtype to ask for.
         with contextlib.suppress(TypeError):
-            if isinstance(node, h5py.Dataset) and node.dtype is not None:
+            if is_dataset(node) and node.dtype is not None:
                 found[path] = node
 
     file.visititems(visit)

@@ -16,26 +16,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from nnkgraph.errors import InputError, NnkGraphError, OutputError, ParameterError
+from nnkgraph.formats import h5ad
 from nnkgraph.formats._choose import split_item
 from nnkgraph.formats._graphs import provenance_text
-from nnkgraph.formats._hdf5 import open_h5, walk
-from nnkgraph.formats.h5ad import (
-    cell_names,
-    count_cells,
-    has,
-    has_field,
-    require_anndata,
-    usual_item,
-)
+from nnkgraph.formats._hdf5 import has, is_dataset, open_h5, walk
 from nnkgraph.runtime.files import Outputs, Source, is_stream, open_source, show
 
 if TYPE_CHECKING:
     import h5py
 
     from nnkgraph.data import Features, FloatArray, Graph
-
-
-_USUAL = "neighbors"
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ class Keys:
             folder, _, name = item.strip("/").rpartition("/")
             rep = name if folder == "obsm" or (folder, name) == ("", "X") else None
         if key is None:
-            return cls(_USUAL, "connectivities", "distances", rep)
+            return cls("neighbors", "connectivities", "distances", rep)
         if not key or "/" in key or not key.isprintable() or key in {".", ".."}:
             raise ParameterError(
                 f"`key_added={show(key)!r}` cannot name a part of an AnnData file"
@@ -66,31 +56,24 @@ class Keys:
     @property
     def paths(self) -> tuple[str, str, str]:
         """Where the parts are in the file."""
-        uns, obsp = f"uns/{self.uns}", "obsp"
-        return f"{obsp}/{self.connectivities}", f"{obsp}/{self.distances}", uns
+        uns = f"uns/{self.uns}"
+        return f"obsp/{self.connectivities}", f"obsp/{self.distances}", uns
 
 
-def check_room_for(file: h5py.File, keys: Keys, source: Source) -> str:
+def _first_part(file: h5py.File, keys: Keys, source: Source) -> str:
     """Return the first part of a graph that is there already, or nothing.
 
-    Raises
-    ------
-    OutputError
-        Where something else than a graph is in its place.
+    Something else than a graph in its place is refused.
     """
-    import h5py
-
     for folder in ("obsp", "uns"):
-        if has(file, folder) and not isinstance(
-            walk(file, folder, source.name), h5py.Group
-        ):
+        if has(file, folder) and is_dataset(walk(file, folder, source.name)):
             raise OutputError(f"{source.name}: {folder} is no group: a strange file")
     place = keys.paths[2]
     if has(file, place):
         old = walk(file, place, source.name)
         known = ("params", "connectivities_key", "connectivities")
         graph = any(has(file, f"{place}/{one}") for one in known)
-        if not (isinstance(old, h5py.Group) and graph):
+        if is_dataset(old) or not graph:
             raise OutputError(
                 f"{source.name}: {show(place)} holds something else than a graph; "
                 "choose another `key_added`"
@@ -98,13 +81,8 @@ def check_room_for(file: h5py.File, keys: Keys, source: Source) -> str:
     return next((path for path in keys.paths if has(file, path)), "")
 
 
-def put(
-    stream: BinaryIO,
-    keys: Keys,
-    graph: Graph,
-    distances: FloatArray,
-    metric: str,
-    name: str,
+def _put(
+    stream: BinaryIO, keys: Keys, graph: Graph, distances: Any, metric: str, name: str
 ) -> None:
     """Write a graph into an open AnnData file, in place of an older one."""
     import h5py
@@ -127,9 +105,7 @@ def put(
         raise OutputError(f"{name}: cannot be written: {what}") from error
 
 
-def _neighbors(
-    file: h5py.File, keys: Keys, graph: Graph, metric: str
-) -> dict[str, Any]:
+def _neighbors(file: Any, keys: Keys, graph: Graph, metric: str) -> dict[str, Any]:
     """Return what ``scanpy.pp.neighbors`` would say, and how the graph was made."""
     facts = graph.provenance
     params: dict[str, Any] = {
@@ -139,7 +115,7 @@ def _neighbors(
         "random_state": facts["seed"],
     }
     rep = keys.use_rep
-    if rep and (rep == "X" or has(file, f"obsm/{rep}") or has_field(file, "obsm", rep)):
+    if rep and (rep == "X" or h5ad.has_part(file, "obsm", rep)):
         params["use_rep"] = rep
     return {
         "connectivities_key": keys.connectivities,
@@ -166,11 +142,8 @@ def _put_matrix(group: h5py.Group, name: str, pattern: Any, data: FloatArray) ->
     made = group.create_group(name)
     _mark(made, "csr_matrix", "0.1.0")
     made.attrs["shape"] = np.array(pattern.shape, np.int64)
-    made["data"], made["indices"], made["indptr"] = (
-        data,
-        pattern.indices,
-        pattern.indptr,
-    )
+    made["data"] = data
+    made["indices"], made["indptr"] = pattern.indices, pattern.indptr
 
 
 def _put_dict(group: h5py.Group, name: str, values: dict[str, Any]) -> None:
@@ -204,13 +177,7 @@ class Place:
     """Which file it is, how long, and when it was changed."""
 
     def check(self, features: Features) -> None:
-        """Refuse features of other cells.
-
-        Raises
-        ------
-        InputError
-            Where their number differs, or their names or the order of them.
-        """
+        """Refuse features of other cells: their number, names and order must agree."""
         name = show(self.path)
         if len(features.x) != self.cells:
             raise InputError(
@@ -229,17 +196,7 @@ class Place:
     def write(self, graph: Graph, distances: FloatArray, metric: str) -> None:
         """Put a graph into the file, whole or not at all.
 
-        Parameters
-        ----------
-        distances
-            The length of every entry of the adjacency matrix, in its order.
-        metric
-            What the distances are called.
-
-        Raises
-        ------
-        OutputError
-            Where it cannot be written, or was changed since it was looked at.
+        `distances` has the length of every entry of the adjacency matrix, in its order.
         """
         source = open_source(self.path)
         with open_h5(source), Outputs(self.path) as outputs:  # locked for writers
@@ -250,7 +207,7 @@ class Place:
                 shutil.copyfileobj(original, stream, _CHUNK)
             stream.flush()
             self._check_unchanged()
-            put(stream, self.keys, graph, distances, metric, show(self.path))
+            _put(stream, self.keys, graph, distances, metric, show(self.path))
 
     def _check_unchanged(self) -> None:
         if _identity(self.path) != self.identity:
@@ -263,23 +220,8 @@ class Place:
 def find_place(path: str, key: str | None, features: str, *, no_clobber: bool) -> Place:
     """Look at an AnnData file before anything is computed.
 
-    Parameters
-    ----------
-    key
-        The name that scanpy calls ``key_added``.
-    features
-        What the graph is made from, ``FILE`` or ``FILE::ITEM``.
-    no_clobber
-        Whether a graph that is there already must stay.
-
-    Raises
-    ------
-    ParameterError
-        For a key that cannot be a name.
-    InputError
-        Where the file cannot be read, or is not AnnData.
-    OutputError
-        Where it cannot be replaced, or has something else in the graph's place.
+    `key` is what scanpy calls ``key_added``, `features` what the graph is made from,
+    ``FILE`` or ``FILE::ITEM``; with `no_clobber` a graph that is there must stay.
     """
     keys = Keys.of(key, _item(features))
     if is_stream(path):
@@ -288,10 +230,10 @@ def find_place(path: str, key: str | None, features: str, *, no_clobber: bool) -
     identity = _identity(path)
     _check_writable(path)
     with open_h5(source) as file:
-        require_anndata(file, source)
-        cells = count_cells(file, source)
-        names = cell_names(file, source)
-        found = check_room_for(file, keys, source)
+        h5ad.require_anndata(file, source)
+        cells = h5ad.count_cells(file, source)
+        names = h5ad.cell_names(file, source)
+        found = _first_part(file, keys, source)
         if no_clobber and found:
             raise OutputError(
                 f"{source.name}: has {found} already, and `no_clobber` keeps it"
@@ -303,10 +245,12 @@ def find_place(path: str, key: str | None, features: str, *, no_clobber: bool) -
 def _item(features: str) -> str | None:
     """Return where features are in an AnnData file, if they are in one."""
     path, item = split_item(features)
-    if item is not None or not path.lower().endswith(".h5ad"):
-        return item if path.lower().endswith(".h5ad") else None
+    if not path.lower().endswith(".h5ad"):
+        return None
+    if item is not None:
+        return item
     with open_h5(open_source(path)) as file:
-        return usual_item(file)
+        return h5ad.usual_item(file)
 
 
 def _identity(path: str) -> tuple[int, int, int]:

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Candidates, Features, FloatArray, IndexArray
-from nnkgraph.formats._base import Format, TextOptions
+from nnkgraph.data import Candidates, Features
+from nnkgraph.formats import _hdf5
+from nnkgraph.formats._base import Column, Format, Neighbors, TextOptions
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._graphs import provenance_text
-from nnkgraph.formats._hdf5 import (
-    check_dataset,
-    contents,
-    datasets,
-    find,
-    open_h5,
-    read_texts,
-)
+from nnkgraph.formats._hdf5 import datasets, find, open_h5
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
 from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
 from nnkgraph.runtime.files import Source, seekable, show
@@ -44,12 +38,8 @@ class H5(Format):
             ids = _ids(dataset, source) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
-    def read_column(
-        self, source: Source, options: TextOptions, /
-    ) -> tuple[NDArray[Any], list[str] | None]:
+    def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read the only list, or the dataset that the item names."""
-        import h5py
-
         with open_h5(source) as file:
             path = source.item
             if path is None:
@@ -62,17 +52,15 @@ class H5(Format):
                 ]
                 path = pick_column(lists, source.name, "dataset", note=options.note)
             dataset = find(file, path, source.name)
-            if h5py.check_string_dtype(dataset.dtype) is None:
-                values = read_array(dataset, source.name)
-            else:
-                texts = read_texts(dataset, source)
-                values = as_array(texts.ravel().tolist(), source.name)
+            if _hdf5.is_text(dataset):
+                texts = _hdf5.read_texts(dataset, source)
+                values: Any = as_array(texts.ravel().tolist(), source.name)
                 values = values.reshape(texts.shape)
+            else:
+                values = read_array(dataset, source.name)
             return values, _ids(dataset, source)
 
-    def read_candidates(
-        self, source: Source, /
-    ) -> tuple[IndexArray, FloatArray | None]:
+    def read_candidates(self, source: Source, /) -> Neighbors:
         """Read ``neighbors`` and ``distances``, or the dataset that the item names."""
         name = source.name
         with open_h5(source) as file:
@@ -102,12 +90,12 @@ def _pick(file: h5py.File, source: Source) -> str:
         for path, one in datasets(file).items()
         if one.shape is not None and one.ndim == 2 and one.dtype.kind in REAL
     ]
-    return pick_matrix(matrices, source.name, contents(file))
+    return pick_matrix(matrices, source.name, _hdf5.contents(file))
 
 
 def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
     """Read a dataset by blocks of rows that end where its chunks do."""
-    check_dataset(dataset, name)
+    _hdf5.check_dataset(dataset, name)
     check_real(dataset.dtype, name)
     shape, dtype = dataset.shape, dataset.dtype
     check_fits(dataset.nbytes, name, f"the dataset {show(dataset.name)}", mapped=True)
@@ -123,16 +111,12 @@ def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
 
 def _ids(dataset: h5py.Dataset, source: Source) -> list[str] | None:
     """Return the row names that stand beside a matrix."""
-    import h5py
-
-    path = f"{dataset.parent.name}/ids"
-    link = dataset.parent.get("ids", getlink=True)
-    if not isinstance(link, h5py.HardLink):
+    if _hdf5.child(dataset.parent, "ids") is None:
         return None
-    ids = find(dataset.file, path, source.name)
-    if h5py.check_string_dtype(ids.dtype) is None or ids.shape != dataset.shape[:1]:
+    ids = find(dataset.file, f"{dataset.parent.name}/ids", source.name)
+    if not _hdf5.is_text(ids) or ids.shape != dataset.shape[:1]:
         return None
-    return [str(one) for one in read_texts(ids, source)]
+    return [str(one) for one in _hdf5.read_texts(ids, source)]
 
 
 plugin: type[Format] = H5

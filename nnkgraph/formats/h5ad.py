@@ -14,16 +14,9 @@ import numpy as np
 from nnkgraph.data import Features
 from nnkgraph.data.checks import as_float
 from nnkgraph.errors import InputError, ResourceError
+from nnkgraph.formats import _hdf5
 from nnkgraph.formats._columns import as_array, pick_column
-from nnkgraph.formats._hdf5 import (
-    check_dataset,
-    check_heaps,
-    contents,
-    find,
-    open_h5,
-    read_texts,
-    walk,
-)
+from nnkgraph.formats._hdf5 import check_dataset, contents, find, has, open_h5, walk
 from nnkgraph.formats.h5 import H5, read_array
 from nnkgraph.runtime.archive import check_real
 from nnkgraph.runtime.arrays import check_fits, longer_file, row_slices, scratch_folder
@@ -36,12 +29,12 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from nnkgraph.formats._base import Format, Note, TextOptions
+    from nnkgraph.formats._base import Column, Format, Note, TextOptions
 
 
 def is_anndata(file: h5py.File, source: Source) -> bool:
     """Return whether a file says that it is AnnData, or looks like an old one."""
-    check_heaps(source.open(), source.name)  # attributes are read from now on
+    _hdf5.check_heaps(source.open(), source.name)  # attributes are read from now on
     return attribute(file, "encoding-type") == "anndata" or (
         has(file, "obs") and has(file, "var")
     )
@@ -58,7 +51,7 @@ def require_anndata(file: h5py.File, source: Source) -> None:
 
 def usual_item(file: h5py.File) -> str | None:
     """Return where features are, where nobody says: the first that is there."""
-    if has(file, "obsm/X_pca") or has_field(file, "obsm", "X_pca"):
+    if has_part(file, "obsm", "X_pca"):
         return "obsm/X_pca"
     return "X" if has(file, "X") else None
 
@@ -71,31 +64,14 @@ def attribute(node: Any, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def has(file: h5py.File, path: str) -> bool:
-    """Return whether there is something at a path; no link is followed on the way."""
-    import h5py
-
-    node: Any = file
-    *folders, last = path.split("/")
-    for part in folders:
-        if not isinstance(node.get(part, getlink=True), h5py.HardLink):
-            return False
-        node = node[part]
-        if not isinstance(node, h5py.Group):
-            return False
-    return bool(last) and node.get(last, getlink=True) is not None
-
-
 def cell_names(file: h5py.File, source: Source) -> list[str] | None:
     """Return the names of the cells, or None where they have no names as text."""
-    import h5py
-
     index = _index(file, source)
     if index.dtype.names is not None:  # before anndata 0.7: all columns in one
         return _old_names(index, source)
-    if h5py.check_string_dtype(index.dtype) is None:
+    if not _hdf5.is_text(index):
         return None
-    return [str(one) for one in read_texts(index, source, heaps=False)]
+    return [str(one) for one in _hdf5.read_texts(index, source, heaps=False)]
 
 
 def count_cells(file: h5py.File, source: Source) -> int:
@@ -108,18 +84,17 @@ def count_cells(file: h5py.File, source: Source) -> int:
 
 def _index(file: h5py.File, source: Source) -> h5py.Dataset:
     """Return the dataset with one entry per cell: the index of ``obs``."""
-    import h5py
-
     obs = walk(file, "obs", source.name)
-    if isinstance(obs, h5py.Dataset):
+    if _hdf5.is_dataset(obs):
         return obs
     column = attribute(obs, "_index")
     if not column:
         raise InputError(f"{source.name}: obs does not say which column is its index")
     index = walk(file, f"obs/{column}", source.name)
-    if isinstance(index, h5py.Group):  # of text in which some may be missing
-        return find(file, f"obs/{column}/values", source.name)
-    return index
+    if _hdf5.is_dataset(index):
+        return index
+    # Text of which some may be missing.
+    return find(file, f"obs/{column}/values", source.name)
 
 
 def _old_names(index: h5py.Dataset, source: Source) -> list[str] | None:
@@ -132,12 +107,13 @@ def _old_names(index: h5py.Dataset, source: Source) -> list[str] | None:
 
 def has_field(file: h5py.File, path: str, field: str) -> bool:
     """Return whether a compound dataset has a field, as in files before 0.7."""
-    import h5py
+    node = _hdf5.child(file, path)
+    return _hdf5.is_dataset(node) and field in (node.dtype.names or ())
 
-    if not isinstance(file.get(path, getlink=True), h5py.HardLink):
-        return False
-    node = file[path]
-    return isinstance(node, h5py.Dataset) and field in (node.dtype.names or ())
+
+def has_part(file: h5py.File, path: str, name: str) -> bool:
+    """Return whether there is something under a name, be it a field."""
+    return has(file, f"{path}/{name}") or has_field(file, path, name)
 
 
 def read_field(file: h5py.File, path: str, source: Source) -> NDArray[Any] | None:
@@ -158,21 +134,14 @@ def _field(table: h5py.Dataset, field: str, source: Source) -> NDArray[Any]:
 def read_category(
     file: h5py.File, path: str, numbers: NDArray[Any], source: Source
 ) -> list[str]:
-    """Return the texts of a column that stores numbers of categories.
-
-    Parameters
-    ----------
-    path
-        Where the categories are.
-    """
-    import h5py
-
+    """Return the texts of a column that has the numbers of categories at a path."""
     categories = find(file, path, source.name)
     check_dataset(categories, source.name)
-    if h5py.check_string_dtype(categories.dtype) is None:
-        names = [str(one) for one in categories[()].ravel().tolist()]
+    if _hdf5.is_text(categories):
+        values: Any = _hdf5.read_texts(categories, source, heaps=False)
     else:
-        names = [str(one) for one in read_texts(categories, source, heaps=False)]
+        values = categories[()].ravel().tolist()
+    names = [str(one) for one in values]
     good = numbers.dtype.kind in "iu" and numbers.ndim == 1
     if not good or (numbers.size and int(numbers.max()) >= len(names)):
         raise InputError(
@@ -323,9 +292,7 @@ class H5ad(H5):
             return H5.read_features(self, source, options)
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
-    def read_column(
-        self, source: Source, options: TextOptions, /
-    ) -> tuple[NDArray[Any], list[str] | None]:
+    def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read the column of ``obs``, or the dataset, that the item names."""
         with open_h5(source) as file:
             ours = is_anndata(file, source)
@@ -339,8 +306,6 @@ class H5ad(H5):
 
 def _matrix(file: h5py.File, source: Source, note: Note) -> NDArray[Any]:
     """Read the matrix with one row per cell."""
-    import h5py
-
     path = source.item
     if path is None:
         path = usual_item(file)
@@ -354,7 +319,7 @@ def _matrix(file: h5py.File, source: Source, note: Note) -> NDArray[Any]:
     if field is not None:
         return field
     node = walk(file, path, source.name)
-    if isinstance(node, h5py.Dataset):
+    if _hdf5.is_dataset(node):
         return read_array(node, source.name)
     if not sparse_kind(node):
         raise InputError(
@@ -364,9 +329,7 @@ def _matrix(file: h5py.File, source: Source, note: Note) -> NDArray[Any]:
     return read_dense(node, source, note)
 
 
-def _names_of(
-    file: h5py.File, rows: int, source: Source, note: Note
-) -> list[str] | None:
+def _names_of(file: Any, rows: int, source: Source, note: Note) -> list[str] | None:
     """Return the names of the cells, where they can name the rows."""
     if count_cells(file, source) != rows:
         return None  # a matrix of genes, or of something else
@@ -379,34 +342,30 @@ def _names_of(
 
 def _column(file: h5py.File, source: Source) -> NDArray[Any]:
     """Read one value per cell."""
-    import h5py
-
-    path = source.item
+    path, name = source.item, source.name
     if path is None:
-        obs = walk(file, "obs", source.name)
-        found = [] if isinstance(obs, h5py.Dataset) else [f"obs/{one}" for one in obs]
+        obs = walk(file, "obs", name)
+        found = [] if _hdf5.is_dataset(obs) else [f"obs/{one}" for one in obs]
         skipped = {f"obs/{obs.attrs.get('_index')}", "obs/__categories"}
-        found = [one for one in found if one not in skipped]
-        path = pick_column(found, source.name, "column")
-    folder, _, name = path.strip("/").rpartition("/")
-    values = read_field(file, path, source)
-    if values is not None:
-        where = f"uns/{name}_categories"
-        if not (folder == "obs" and has(file, where)):
-            return values
-        return as_array(read_category(file, where, values, source), source.name)
-    node = walk(file, path, source.name)
-    if isinstance(node, h5py.Group):
-        codes = read_array(find(file, f"{path}/codes", source.name), source.name)
-        texts = read_category(file, f"{path}/categories", codes, source)
-        return as_array(texts, source.name)
-    where = f"{folder}/__categories/{name}"
-    if folder and has(file, where):  # anndata 0.7
-        codes = read_array(node, source.name)
-        return as_array(read_category(file, where, codes, source), source.name)
-    if h5py.check_string_dtype(node.dtype) is None:
-        return read_array(node, source.name)
-    return as_array(read_texts(node, source, heaps=False).ravel().tolist(), source.name)
+        path = pick_column([one for one in found if one not in skipped], name, "column")
+    folder, _, column = path.strip("/").rpartition("/")
+    codes = read_field(file, path, source)
+    if codes is not None:
+        where = f"uns/{column}_categories"
+        categorical = folder == "obs" and has(file, where)
+    else:
+        node, where = walk(file, path, name), f"{folder}/__categories/{column}"
+        categorical = bool(folder) and has(file, where)  # anndata 0.7
+        if not _hdf5.is_dataset(node):
+            node, where = find(file, f"{path}/codes", name), f"{path}/categories"
+            categorical = True
+        elif _hdf5.is_text(node) and not categorical:
+            texts = _hdf5.read_texts(node, source, heaps=False)
+            return as_array(texts.ravel().tolist(), name)
+        codes = read_array(node, name)
+    if not categorical:
+        return codes
+    return as_array(read_category(file, where, codes, source), name)
 
 
 plugin: type[Format] = H5ad
