@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._hdf5 import check_dataset, find
+from nnkgraph.formats._hdf5 import check_dataset, find, is_dataset
 from nnkgraph.runtime.archive import REAL
 from nnkgraph.runtime.arrays import check_fits
 from nnkgraph.runtime.files import show
@@ -90,18 +90,12 @@ class Bytes:
         return b""
 
 
-STORED = dict(
-    zip(
-        (1, 2, 3, 4, 5, 6, 7, 9, 12, 13),
-        ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8", "i8", "u8"),
-        strict=True,
-    )
-)
+_TYPES = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8", "i8", "u8")
+STORED = dict(zip((1, 2, 3, 4, 5, 6, 7, 9, 12, 13), _TYPES, strict=True))
 """What kinds of numbers a file may be made of, by their code."""
 
-CLASSES = dict(
-    enumerate(("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), 6)
-)
+_MADE = ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+CLASSES = dict(enumerate(_MADE, 6))
 """What MATLAB makes of them, by the code of the array's class."""
 
 MATRIX, PACKED = 14, 15
@@ -313,7 +307,7 @@ _PARTS = ("ir", "jc", "data")
 
 
 class Mat73File:
-    """A file of version 7.3; it has the methods of a ``MatFile``."""
+    """A file of version 7.3; it has the methods of a `MatFile`."""
 
     def __init__(self, file: h5py.File, name: str) -> None:
         self._file, self.name = file, name
@@ -322,10 +316,8 @@ class Mat73File:
 
     def kind(self, name: str) -> str:
         """Return what a variable holds: number, sparse, text or something else."""
-        import h5py
-
         node = self.variables[name]
-        if isinstance(node, h5py.Group):
+        if not is_dataset(node):
             return "sparse" if "MATLAB_sparse" in node.attrs else "other"
         if self._class(name) == "char" or "MATLAB_empty" in node.attrs:
             return "text" if self._class(name) == "char" else "other"
@@ -355,11 +347,8 @@ class Mat73File:
     def texts(self, name: str) -> list[str]:
         """Read the rows of a matrix of characters."""
         codes = self._read(name).T
-        if (
-            codes.ndim != 2
-            or codes.dtype.kind not in "iu"
-            or codes.max(initial=0) > 0xFFFF
-        ):
+        whole = codes.ndim == 2 and codes.dtype.kind in "iu"
+        if not whole or codes.max(initial=0) > 0xFFFF:
             raise InputError(f"{self.name}: {show(name)!r} is no text")
         rows = [row.astype("<u2").tobytes() for row in codes]
         return [one.decode("utf-16-le", "replace").rstrip(" ") for one in rows]

@@ -12,37 +12,15 @@ import numpy as np
 
 from nnkgraph.data import Features, Graph, SparseRows
 from nnkgraph.errors import InputError, NnkGraphError, OutputError
-from nnkgraph.formats._base import (
-    Extras,
-    Format,
-    Note,
-    Target,
-    TextOptions,
-    check_unicode,
-)
+from nnkgraph.formats import _base, _graphs, npz
+from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
-from nnkgraph.formats._graphs import (
-    check_nodes,
-    checked,
-    from_edges,
-    is_directed,
-    not_features,
-    parse_provenance,
-    provenance_text,
-)
 from nnkgraph.formats._hdf5 import open_h5
 from nnkgraph.formats._mat import Mat73File, MatFile
-from nnkgraph.formats.npz import (
-    check_sparse_shape,
-    refuse_similarities,
-    sparse_features,
-)
 from nnkgraph.runtime.files import Source, expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
     Mat = MatFile | Mat73File
 
@@ -144,7 +122,7 @@ def square_entries(mat: Mat, name: str) -> tuple[int, Any, Any, Any]:
     if len(shape) != 2 or shape[0] != shape[1]:
         what = " x ".join(map(str, shape))
         raise InputError(f"{mat.name}: a graph's matrix is square, not {what}")
-    check_nodes(shape[0], mat.name)
+    _graphs.check_nodes(shape[0], mat.name)
     if mat.kind(name) == "number":
         dense = mat.numbers(name)
         rows, cols = np.nonzero(dense)
@@ -162,9 +140,9 @@ def sparse_rows(mat: Mat, name: str) -> SparseRows:
 
     shape = mat.shape(name)
     rows, cols, values = sparse_entries(mat, name)
-    check_sparse_shape(shape, len(values), mat.name)
+    npz.check_sparse_shape(shape, len(values), mat.name)
     found = SparseRows.of(coo_array((values, (rows, cols)), shape), mat.name)
-    refuse_similarities(found, mat.name)
+    npz.refuse_similarities(found, mat.name)
     return found
 
 
@@ -174,12 +152,9 @@ def sparse_entries(mat: Mat, name: str) -> tuple[Any, Any, Any]:
     if len(shape) != 2:
         raise InputError(f"{mat.name}: {show(name)!r} is no matrix")
     height, width = shape
-    rows, starts, values = mat.sparse(name)
+    parts = rows, starts, values = mat.sparse(name)
     wrong = InputError(f"{mat.name}: the sparse matrix {show(name)!r} is damaged")
-    if any(
-        part.ndim != 1 or part.dtype.kind not in "iuf"
-        for part in (rows, starts, values)
-    ):
+    if any(part.ndim != 1 or part.dtype.kind not in "iuf" for part in parts):
         raise wrong
     rows, starts = rows.astype(np.int64), starts.astype(np.int64)
     count = int(starts[-1]) if len(starts) else -1
@@ -211,21 +186,18 @@ class MatLab(Format):
         """Read the only matrix, or the variable that the item names."""
         with open_mat(source) as mat:
             if source.item is None and set(mat.variables) >= _OURS:
-                raise not_features(source.name)
+                raise _graphs.not_features(source.name)
             name = source.item or pick_features(mat)
             require(mat, name, "number", "sparse")
             if mat.kind(name) == "sparse":
                 rows = sparse_rows(mat, name)
-                return sparse_features(
-                    rows, ids_of(mat, len(rows)), source.name, options
-                )
+                ids = ids_of(mat, len(rows))
+                return npz.sparse_features(rows, ids, source.name, options)
             x = mat.numbers(name)
             ids = ids_of(mat, len(x)) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
-    def read_column(
-        self, source: Source, options: TextOptions, /
-    ) -> tuple[NDArray[Any], list[str] | None]:
+    def read_column(self, source: Source, options: TextOptions, /) -> _base.Column:
         """Read the only list, or the variable that the item names."""
         with open_mat(source) as mat:
             name = source.item
@@ -243,40 +215,36 @@ class MatLab(Format):
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read W, the matrix that the item names, or the only sparse one."""
-        del note
         with open_mat(source) as mat:
             name = source.item or pick_graph(mat)
             require(mat, name, "number", "sparse")
-            n, rows, cols, weights = square_entries(mat, name)
-            adjacency = from_edges(
+            n, *edges = square_entries(mat, name)
+            adjacency = _graphs.from_edges(
                 n,
-                rows,
-                cols,
-                weights,
+                *edges,
                 directed=True,
                 name=source.name,
                 where=lambda entry: f"entry {entry} of {show(name)}",
             )
             known = {one: mat.kind(one) for one in mat.variables}
-            told = None
+            directed = errors = None
+            text = "{}"
             if known.get("directed") == "number":
-                told = bool(mat.numbers("directed").any())
-            errors = None
+                directed = bool(mat.numbers("directed").any())
             if known.get("errors") == "number":
                 errors = mat.numbers("errors").ravel()
-            text = "{}"
             if known.get("provenance") == "text":
                 text = "".join(mat.texts("provenance"))
             ids = ids_of(mat, n)
         extras = replace(extras, ids=None if ids is None else tuple(ids), errors=errors)
-        directed = is_directed(adjacency, told, source.name)
-        provenance = parse_provenance(text, source.name)
-        return checked(adjacency, extras, directed, provenance, source.name)
+        directed = _graphs.is_directed(adjacency, directed, source.name)
+        provenance = _graphs.parse_provenance(text, source.name)
+        return _graphs.checked(adjacency, extras, directed, provenance, source.name)
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that are no text."""
         super(MatLab, self).check_ids(ids, target)
-        check_unicode(ids, target)
+        _base.check_unicode(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write W, and what is known about it, in variables of their own."""
@@ -297,7 +265,7 @@ class MatLab(Format):
                 _save(file, "errors", graph.errors, target)
             if graph.ids is not None:
                 _save(file, "ids", np.array(graph.ids, object), target)
-            _save(file, "provenance", provenance_text(graph.provenance), target)
+            _save(file, "provenance", _graphs.provenance_text(graph.provenance), target)
 
 
 def _save(file: BinaryIO, name: str, value: Any, target: Target) -> None:
