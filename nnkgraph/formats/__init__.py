@@ -73,22 +73,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "checked": "_graphs",
-    "edge_blocks": "_graphs",
-    "from_edges": "_graphs",
-    "Place": "_into",
-    "find_place": "_into",
-    "is_key_name": "_columns",
-    "leave_out": "_columns",
-    "parse_provenance": "_graphs",
+    "_columns": {"is_key_name", "leave_out"},
+    "_graphs": {"checked", "edge_blocks", "from_edges", "parse_provenance"},
+    "_into": {"Place", "find_place"},
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs NumPy when it is first used: the start-up stays light."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def file_beside(path: str) -> str | None:

@@ -37,9 +37,7 @@ def is_word(field: str) -> bool:
     return not known and bool(_LETTER.search(field))
 
 
-OWN = "id"
-"""The column with names of rows in every table that nnkgraph writes."""
-
+OWN = "id"  # the column with names of rows in every table that nnkgraph writes
 _NUMBERING = {"", OWN, "index", "row", "unnamed: 0"}
 _KEY = re.compile(r".*([\s_.-][iI][dD]|[a-z0-9]I[dD])")
 
@@ -302,10 +300,7 @@ def say_unused(
 
 
 def _may_be_ids(values: list[str], options: TextOptions) -> bool:
-    """Return whether all are words, each only once; where ids are known, some of them.
-
-    Ids that are all known have been taken already.
-    """
+    """Return whether all are words, each only once; where ids are known, some."""
     seen = set(values)
     words = len(seen) == len(values) and not any(map(NUMBER.fullmatch, seen))
     return bool(seen) and words and (not options.known or bool(seen & options.known))

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.formats._base import Extras
 
-    Edges = tuple[IndexArray, IndexArray, FloatArray]
-    """Sources, targets and weights."""
+    Edges = tuple[IndexArray, IndexArray, FloatArray]  # sources, targets and weights
 
 
 def checked(
@@ -147,20 +146,7 @@ def fact_lines(graph: Graph) -> list[str]:
     return [*lines, f"provenance: {provenance_text(graph.provenance)}"]
 
 
-_MOST = 3
-"""Fields of a line that describes an edge."""
-
-
-def looks_like_features(fields: list[str]) -> bool:
-    """Return whether a line that is no edge may belong to a table of features."""
-    if len(fields) == 1:  # it may have another separator
-        return max(fields[0].count(mark) for mark in ";,\t") >= _MOST
-    return len(fields) > _MOST
-
-
-_ENDINGS = (".graphml", ".gexf", ".edgelist")
-"""Names that no features have."""
-
+_ENDINGS = (".graphml", ".gexf", ".edgelist")  # names that no features have
 _MARKS = {
     "edgelist": f"# {TITLE}".encode(),
     "mtx": f"% {TITLE}".encode(),
@@ -202,9 +188,7 @@ def _unpacked(source: Source) -> bytes:
         return b""
 
 
-TEXT_BYTES = 512
-"""What a node or an edge takes while it becomes text."""
-
+TEXT_BYTES = 512  # what a node or an edge takes while it becomes text
 _LONELY, _LONELY_SHARE = 4_000_000, 100
 """So many nodes need no edges; beyond that, so many to an edge are believed."""
 
@@ -251,6 +235,8 @@ def from_edges(
     Nodes that do not exist, loops, repeated edges, and weights that are zero or not
     finite are refused; `where` says for the number of an edge where it stands.
     """
+    from scipy.sparse import csr_array
+
     check_nodes(n, name, len(weights))
 
     def refuse(bad: NDArray[np.bool_], what: str) -> None:
@@ -273,26 +259,28 @@ def from_edges(
         source, target = np.concatenate([low, high]), np.concatenate([high, low])
         weights = np.concatenate([weights, weights])
         order = np.argsort(source * n + target, kind="stable")
-    return _compressed(n, source[order], target[order], weights[order])
+    indptr = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=n), out=indptr[1:])
+    dtype = index_dtype(n, len(order))
+    columns: Any = target[order].astype(dtype)
+    a = csr_array((weights[order], columns, indptr.astype(dtype)), shape=(n, n))
+    a.check_format(full_check=True)
+    return a
 
 
 def is_symmetric(a: csr_array) -> bool:
     """Return whether a canonical matrix equals its transpose to the bit."""
     t = a.T.tocsr()
-    return bool(
-        np.array_equal(a.indptr, t.indptr)
-        and np.array_equal(a.indices, t.indices)
-        and np.array_equal(a.data, t.data)
-    )
+    pairs = (a.indptr, t.indptr), (a.indices, t.indices), (a.data, t.data)
+    return all(np.array_equal(*pair) for pair in pairs)
 
 
 def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
     """Return whether a matrix is that of a directed graph: as told, or as it looks."""
     symmetric = is_symmetric(a)
     if told is False and not symmetric:
-        raise InputError(
-            f"{name}: the graph is undirected, but its matrix not symmetric"
-        )
+        what = "the graph is undirected, but its matrix not symmetric"
+        raise InputError(f"{name}: {what}")
     return not symmetric if told is None else told
 
 
@@ -333,15 +321,3 @@ def check_nodes(n: int, name: str, edges: int | None = None) -> None:
             f"{name}: {n:,} nodes and {edges:,} edges; that so few have any is not "
             "believed: leave out nodes without edges"
         )
-
-
-def _compressed(n: int, rows: Any, cols: Any, weights: Any) -> csr_array:
-    from scipy.sparse import csr_array
-
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=n), out=indptr[1:])
-    dtype = index_dtype(n, len(cols))
-    parts: Any = (weights, cols.astype(dtype), indptr.astype(dtype))
-    a = csr_array(parts, shape=(n, n))
-    a.check_format(full_check=True)
-    return a

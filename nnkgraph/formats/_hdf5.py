@@ -9,7 +9,7 @@ import io
 import math
 import mmap
 import struct
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,33 +22,15 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    Content = bytes | mmap.mmap
-
 
 _MARK = b"GCOL\x01\0\0\0"
 _HEAD = 16
 """Bytes of a heap before its first object, and of an object before its content."""
 
 
-def check_texts(
-    dataset: h5py.Dataset, stream: BinaryIO, name: str, *, heaps: bool = True
-) -> None:
-    """Refuse a file whose heaps, or whose references to them, are broken."""
-    with _content(stream) as content:
-        _check_references(dataset, content, name)
-        if heaps:
-            _check_heaps(content, name)
-
-
-def check_heaps(stream: BinaryIO, name: str) -> None:
-    """Refuse a file whose heaps are broken: attributes keep their text there, too."""
-    with _content(stream) as content:
-        _check_heaps(content, name)
-
-
 @contextlib.contextmanager
-def _content(stream: BinaryIO) -> Iterator[Content]:
-    with stream:
+def _content(source: Source) -> Iterator[bytes | mmap.mmap]:
+    with source.open() as stream:
         if isinstance(stream, io.BytesIO):
             yield stream.getvalue()
             return
@@ -56,15 +38,18 @@ def _content(stream: BinaryIO) -> Iterator[Content]:
             yield content
 
 
-def _check_references(dataset: h5py.Dataset, content: Content, name: str) -> None:
-    for start, stored, count in _pieces(dataset):
-        width = stored // max(1, count)
-        end = min(start + stored, len(content))
-        for place in range(start, end - width + 1, width) if width >= 12 else ():
-            # The library makes room for a text before it looks whether it is there.
-            (length,) = struct.unpack_from("<I", content, place)
-            if length > len(content):
-                raise InputError(f"{name}: damaged HDF5 file: a text has no end")
+def _check_references(dataset: h5py.Dataset, source: Source) -> None:
+    """Refuse a dataset whose references to texts are broken."""
+    with _content(source) as content:
+        for start, stored, count in _pieces(dataset):
+            width = stored // max(1, count)
+            end = min(start + stored, len(content))
+            for place in range(start, end - width + 1, width) if width >= 12 else ():
+                # The library makes room for a text before it looks whether it is there.
+                (length,) = struct.unpack_from("<I", content, place)
+                if length > len(content):
+                    name = source.name
+                    raise InputError(f"{name}: damaged HDF5 file: a text has no end")
 
 
 def _pieces(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
@@ -79,17 +64,20 @@ def _pieces(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
     return [(one.byte_offset, one.size, count) for one in chunks if one.byte_offset]
 
 
-def _check_heaps(content: Content, name: str) -> None:
-    start = content.find(_MARK)
-    while start >= 0:
-        if start + _HEAD <= len(content):
-            (size,) = struct.unpack_from("<Q", content, start + 8)
-            if not _is_sound(content, start, min(size, len(content) - start)):
-                raise InputError(f"{name}: damaged HDF5 file: a heap of text is broken")
-        start = content.find(_MARK, start + 8)
+def check_heaps(source: Source) -> None:
+    """Refuse a file whose heaps are broken: attributes keep their text there, too."""
+    with _content(source) as content:
+        start = content.find(_MARK)
+        while start >= 0:
+            if start + _HEAD <= len(content):
+                (size,) = struct.unpack_from("<Q", content, start + 8)
+                if not _is_sound(content, start, min(size, len(content) - start)):
+                    what = "damaged HDF5 file: a heap of text is broken"
+                    raise InputError(f"{source.name}: {what}")
+            start = content.find(_MARK, start + 8)
 
 
-def _is_sound(content: Content, start: int, size: int) -> bool:
+def _is_sound(content: bytes | mmap.mmap, start: int, size: int) -> bool:
     place = _HEAD
     while place + _HEAD <= size:
         number, _, _, length = struct.unpack_from("<HHIQ", content, start + place)
@@ -102,12 +90,8 @@ def _is_sound(content: Content, start: int, size: int) -> bool:
 
 
 _MOST_LINKS = 32
-_PACKED_LIMIT = 1040
-"""No deflated byte can stand for more bytes than this."""
-
-_NOTHING = 1 << 24
-"""So many bytes may be claimed and never have been written."""
-
+_PACKED_LIMIT = 1040  # no deflated byte can stand for more bytes than this
+_NOTHING = 1 << 24  # so many bytes may be claimed and never have been written
 _LISTED = 12
 
 
@@ -268,7 +252,9 @@ def read_texts(
 
     check_dataset(dataset, source.name)
     if h5py.check_string_dtype(dataset.dtype).length is None:
-        check_texts(dataset, source.open(), source.name, heaps=heaps)
+        _check_references(dataset, source)
+        if heaps:
+            check_heaps(source)
     return np.asarray(dataset.asstr()[()], object)
 
 

@@ -35,8 +35,7 @@ class Keys:
     uns: str
     connectivities: str
     distances: str
-    use_rep: str | None
-    """What the graph was made from, in scanpy's words."""
+    use_rep: str | None  # what the graph was made from, in scanpy's words
 
     @classmethod
     def of(cls, key: str | None, item: str | None) -> Keys:

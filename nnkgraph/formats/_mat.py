@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_DEFLATE_LIMIT = 1040
-"""No deflated byte can stand for more bytes than this."""
-
+_DEFLATE_LIMIT = 1040  # no deflated byte can stand for more bytes than this
 _CHUNK = 1 << 20
 
 
@@ -112,11 +110,8 @@ class Variable:
     code: int
     shape: tuple[int, ...]
     is_complex: bool
-    start: int
-    """Where its outermost element begins in the file."""
-
-    skip: int
-    """Bytes from there, unpacked, to its values."""
+    start: int  # where its outermost element begins in the file
+    skip: int  # bytes from there, unpacked, to its values
 
 
 class MatFile:

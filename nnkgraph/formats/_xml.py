@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, Graph, IndexArray
 
-    Attributes = list[tuple[str, str]]
-    """Names and values, as they are written."""
+    Attributes = list[tuple[str, str]]  # names and values, as they are written
 
 
 _CHUNK = 1 << 20
@@ -194,14 +193,9 @@ class XmlFormat(Format):
     has_classes: ClassVar[bool] = True
     sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
     reader: ClassVar[type[XmlReader]]
-    edge: ClassVar[str]
-    """An edge, by its number, its source, its target and its weight."""
-
-    between: ClassVar[str]
-    """What stands between the nodes and the edges."""
-
-    tail: ClassVar[str]
-    """What stands after the edges."""
+    edge: ClassVar[str]  # an edge, by its number, its source, its target and its weight
+    between: ClassVar[str]  # what stands between the nodes and the edges
+    tail: ClassVar[str]  # what stands after the edges
 
     @abstractmethod
     def head(self, graph: Graph, attributes: Attributes) -> Iterator[str]:

@@ -129,7 +129,10 @@ def data_lines(
             raise InputError(f"{name}: line {number} {what}")
         if column is not None:
             ids.append(fields[column])
-        yield (delimiter or " ").join(_quoted(fields[at], delimiter) for at in kept)
+        left = [fields[at] for at in kept]
+        if delimiter:
+            left = [f'"{one}"' if delimiter in one else one for one in left]
+        yield (delimiter or " ").join(left)
 
 
 def filled(lines: Iterator[str], delimiter: str | None) -> Iterator[str]:
@@ -160,10 +163,6 @@ def split_fields(line: str, delimiter: str | None) -> list[str]:
     # A field may be as long as its line, whatever Python's limit was meant for.
     csv.field_size_limit(max(csv.field_size_limit(), len(line)))
     return next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _quoted(field: str, delimiter: str | None) -> str:
-    return f'"{field}"' if delimiter and delimiter in field else field
 
 
 def find_delimiter(line: str, source: Source, options: TextOptions) -> str | None:
@@ -346,8 +345,7 @@ def _pick(
     return names.index(picked)
 
 
-_TEXT = 1 << 24
-"""Characters that are read as numbers at once."""
+_TEXT = 1 << 24  # characters that are read as numbers at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,11 +376,20 @@ class Csv(Format):
                 raise explain(source, layout, str(error)) from error
         if not options.gaps:
             _check_finite(values, layout, source.name)
-        _check_names(values, layout, source.name)
+        names, others = layout.names, layout.roles.others
+        fields = values.shape[1] + len(others)
+        if names is not None and len(names) != fields:
+            raise InputError(
+                f"{source.name}: line {layout.skip} names {len(names)} columns, but "
+                f"line {layout.skip + 1} has {fields} fields"
+            )
         named = None if layout.roles.ids is None else ids
         _columns.check_own(ids, options, source.name)
         found = Features.of(values, ids=named, name=source.name, gaps=options.gaps)
-        return replace(found, columns=_names(layout))
+        if names is None:
+            return found
+        kept = layout.roles.features(layout.count)
+        return replace(found, columns=tuple(names[at] for at in kept))
 
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read the only column, or the one that the item names or numbers.
@@ -460,22 +467,6 @@ def _check_finite(values: FloatArray, layout: Layout, name: str) -> None:
         f"{name}: line {layout.skip + 1 + row}, column {column + 1} is {what}; {count} "
         f"such value{'s' * (count > 1)} in all: remove or fill them"
     )
-
-
-def _check_names(values: FloatArray, layout: Layout, name: str) -> None:
-    fields = values.shape[1] + len(layout.roles.others)
-    if layout.names is not None and len(layout.names) != fields:
-        raise InputError(
-            f"{name}: line {layout.skip} names {len(layout.names)} columns, but line "
-            f"{layout.skip + 1} has {fields} fields"
-        )
-
-
-def _names(layout: Layout) -> tuple[str, ...] | None:
-    """Return the names of the features, where there is a header."""
-    if layout.names is None:
-        return None
-    return tuple(layout.names[at] for at in layout.roles.features(layout.count))
 
 
 plugin: type[Format] = Csv

@@ -75,7 +75,9 @@ def named_graph(
     ids, places = _places(labels, facts, extras, name)
     source, target, weights = edges
     edges = places[source], places[target], weights
-    n, directed = _count(facts, ids, places), bool(facts.directed)
+    n, directed = facts.nodes, bool(facts.directed)
+    if n is None:
+        n = int(places.max(initial=-1)) + 1 if ids is None else len(ids)
     adjacency = from_edges(n, *edges, directed=directed, name=name, where=where)
     extras = replace(extras, ids=ids)
     return _graphs.checked(adjacency, extras, directed, facts.provenance, name)
@@ -140,17 +142,12 @@ def _numbers(labels: list[str]) -> IndexArray | None:
     return None
 
 
-def _count(facts: Facts, ids: tuple[str, ...] | None, places: IndexArray) -> int:
-    if facts.nodes is not None:
-        return facts.nodes
-    if ids is not None:
-        return len(ids)
-    return int(places.max()) + 1 if len(places) else 0
-
-
 def _complaint(name: str, line: int, fields: list[str], *, foreign: bool) -> str:
     """Say what is wrong with a line; a foreign file's first may be no edge at all."""
-    if foreign and _graphs.looks_like_features(fields):
+    count = len(fields)
+    if count == 1:  # it may have another separator
+        count = 1 + max(fields[0].count(mark) for mark in ";,\t")
+    if foreign and count > 3:
         return (
             f"{name}: line {line} is no edge, which has a source, a target and a "
             f"weight: this looks like a table of features, and {MADE}"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def is_anndata(file: h5py.File, source: Source) -> bool:
     """Return whether a file says that it is AnnData, or looks like an old one."""
-    _hdf5.check_heaps(source.open(), source.name)  # attributes are read from now on
+    _hdf5.check_heaps(source)  # attributes are read from now on
     return attribute(file, "encoding-type") == "anndata" or (
         has(file, "obs") and has(file, "var")
     )
@@ -253,7 +253,14 @@ def _mapped(
     blocks: Iterator[NDArray[Any]], shape: tuple[int, int], dtype: Any, source: Source
 ) -> NDArray[Any]:
     """Write blocks to a file that is gone when nobody uses the matrix any more."""
-    _check_room(shape[0] * shape[1] * dtype.itemsize, source)
+    size, folder = shape[0] * shape[1] * dtype.itemsize, tempfile.gettempdir()
+    total, _, free = shutil.disk_usage(folder)
+    if size > free and total:  # some file systems do not know
+        raise ResourceError(
+            f"{source.name}: as a dense matrix it takes {in_words(size)}; memory is "
+            f"too small, and {folder} has {in_words(free)}: set TMPDIR to a directory "
+            "with room, or use obsm/X_pca"
+        )
     with contextlib.ExitStack() as stack:
         path = f"{stack.enter_context(scratch_folder())}/dense.bin"
         for block in blocks:
@@ -262,17 +269,6 @@ def _mapped(
         mapped: NDArray[Any] = np.memmap(path, dtype, mode="r", shape=shape)
         weakref.finalize(mapped.base, stack.pop_all().close)
     return mapped
-
-
-def _check_room(size: int, source: Source) -> None:
-    folder = tempfile.gettempdir()
-    total, _, free = shutil.disk_usage(folder)
-    if size > free and total:  # some file systems do not know
-        raise ResourceError(
-            f"{source.name}: as a dense matrix it takes {in_words(size)}; memory is "
-            f"too small, and {folder} has {in_words(free)}: set TMPDIR to a directory "
-            "with room, or use obsm/X_pca"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,7 @@ _HEAD = b"MATLAB 5.0 MAT-file, written by nnkgraph".ljust(116) + bytes(8)
 _VERSION = struct.pack("=HH", 0x0100, 0x4D49)
 """The version, and two letters that show the order of bytes."""
 
-_MOST = 2**31 - 1
-"""Bytes of a variable: MATLAB counts no further."""
+_MOST = 2**31 - 1  # bytes of a variable: MATLAB counts no further
 
 
 @contextlib.contextmanager

@@ -81,7 +81,12 @@ class Npz(Format):
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""
         with open_archive(source) as archive:
-            return finished(archive, from_sparse(archive))
+            n, name = _square(archive), source.name
+            edges = _entries(archive, n, n)
+            adjacency = _graphs.from_edges(
+                n, *edges, directed=True, name=name, where=lambda edge: f"entry {edge}"
+            )
+            return finished(archive, adjacency)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
@@ -161,28 +166,23 @@ def graph_members(graph: Graph) -> dict[str, Any]:
     return members
 
 
+_EXTRAS = {"ids": "U", "errors": "f8", "candidates": "i4", "bridges": "i8"}
+
+
 def extra_members(extras: Extras) -> dict[str, Any]:
     """Return what a graph carries besides its edges as arrays to be written."""
-    members: dict[str, Any] = {}
-    if extras.ids is not None:
-        members["ids"] = np.array(extras.ids, dtype=np.str_)
-    if extras.errors is not None:
-        members["errors"] = extras.errors.astype(np.float64, copy=False)
-    if extras.candidates is not None:
-        members["candidates"] = extras.candidates.astype(np.int32, copy=False)
-    if extras.bridges is not None:
-        members["bridges"] = extras.bridges.astype(np.int64, copy=False)
-    return members
+    found = {key: getattr(extras, key) for key in _EXTRAS}
+    return {
+        key: np.asarray(value, _EXTRAS[key])
+        for key, value in found.items()
+        if value is not None
+    }
 
 
 def read_extras(archive: Archive) -> Extras:
     """Read what `extra_members` wrote; it is checked elsewhere."""
-    return Extras(
-        archive.strings("ids") if "ids" in archive else None,
-        archive.read("errors") if "errors" in archive else None,
-        archive.read("candidates") if "candidates" in archive else None,
-        archive.read("bridges") if "bridges" in archive else None,
-    )
+    arrays = (archive.read(key) if key in archive else None for key in _base.EXTRAS[1:])
+    return Extras(archive.strings("ids") if "ids" in archive else None, *arrays)
 
 
 def _pick(archive: Archive, source: Source) -> str:
@@ -229,15 +229,6 @@ def _require(archive: Archive, key: str) -> None:
 def _contents(archive: Archive) -> str:
     parts = [f"{show(key)} ({header})" for key, header in archive.headers.items()]
     return ", ".join(parts) or "no arrays"
-
-
-def from_sparse(archive: Archive) -> csr_array:
-    """Build an adjacency matrix from what ``scipy.sparse.save_npz`` wrote."""
-    n, name = _square(archive), archive.name
-    edges = _entries(archive, n, n)
-    return _graphs.from_edges(
-        n, *edges, directed=True, name=name, where=lambda edge: f"entry {edge}"
-    )
 
 
 def gram_from_sparse(archive: Archive) -> SparseGram:
@@ -331,8 +322,12 @@ def _entries(archive: Archive, n: int, d: int) -> _graphs.Edges:
     if kind == "coo":
         rows, cols = first, second
     else:
-        lines = n if kind == "csr" else d
-        _check_pointers(second, lines, len(data), name)
+        lines, ends = n if kind == "csr" else d, [0, len(data)]
+        if len(second) != lines + 1 or second[[0, -1]].tolist() != ends:
+            what = f"{lines} rows and {len(data)} entries"
+            raise InputError(f"{name}: 'indptr' does not fit {what}")
+        if (np.diff(second) < 0).any():
+            raise InputError(f"{name}: 'indptr' decreases")
         rows, cols = np.repeat(np.arange(lines), np.diff(second)), first
         if kind == "csc":
             rows, cols = cols, rows
@@ -373,13 +368,6 @@ def _integers(archive: Archive, key: str) -> IndexArray:
     if len(header.shape) != 1 or header.dtype.kind not in "iu":
         raise InputError(f"{archive.name}: {key!r} is no list of integers")
     return archive.read(key).astype(np.int64)
-
-
-def _check_pointers(indptr: IndexArray, n: int, nnz: int, name: str) -> None:
-    if len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != nnz:
-        raise InputError(f"{name}: 'indptr' does not fit {n} rows and {nnz} entries")
-    if (np.diff(indptr) < 0).any():
-        raise InputError(f"{name}: 'indptr' decreases")
 
 
 def write_sidecar(

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_TAIL = 8
-"""Bytes behind the footer: its length, and the four letters of the format."""
-
+_TAIL = 8  # bytes behind the footer: its length, and the four letters of the format
 _DEEPEST = 32
 _ROW_GROUPS, _COLUMNS, _ABOUT, _PATH, _VALUES = 4, 1, 3, 3, 5
 """Numbers of fields: in a file, a row group, a column, and twice what is about it."""
@@ -112,8 +110,7 @@ def _number(data: io.BytesIO) -> int:
     return (found >> 1) ^ -(found & 1)
 
 
-BATCH = 1 << 16
-"""Rows that are read at once."""
+BATCH = 1 << 16  # rows that are read at once
 
 
 def arrow() -> Any:
@@ -192,10 +189,14 @@ class Table:
 
     def null(self, start: int, values: Any, column: str) -> InputError:
         """Return the error for a value that is not there."""
-        row = start + int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        return self.bad(start + row, column, "null")
+
+    def bad(self, row: int, column: str, what: str) -> InputError:
+        """Return the error for a value that cannot be used."""
         return InputError(
             f"{self.name}: row {row} (counted from 0), column {show(column)!r} is "
-            "null: remove or fill such rows"
+            f"{what}: remove or fill such rows"
         )
 
     def index_column(self) -> str | None:
@@ -272,21 +273,13 @@ def read_numbers(table: Table, columns: list[str], *, gaps: bool) -> NDArray[Any
             if values.null_count and not gaps:
                 raise table.null(start, values, column)
             part = numbers(values)
-            if not gaps:
-                _check_finite(table, start, part, column)
+            wrong = ~np.isfinite(part)
+            if not gaps and wrong.any():
+                row = int(wrong.argmax())
+                what = "NaN" if np.isnan(part[row]) else "infinity"
+                raise table.bad(start + row, column, what)
             found[start : start + len(part), at] = part
     return found
-
-
-def _check_finite(table: Table, start: int, values: NDArray[Any], column: str) -> None:
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row = int(bad.argmax())
-        what = "NaN" if np.isnan(values[row]) else "infinity"
-        raise InputError(
-            f"{table.name}: row {start + row} (counted from 0), column "
-            f"{show(column)!r} is {what}: remove or fill such rows"
-        )
 
 
 def read_lists(table: Table, column: str, *, gaps: bool) -> NDArray[Any]:
