@@ -92,23 +92,6 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(map(show, names[:10])) + ", ..." * (len(names) > 10)
 
 
-def unknown(
-    wanted: str, what: str, names: Sequence[str] | None, count: int, name: str
-) -> InputError:
-    """Return the error for a column that is not there, with one that may be meant."""
-    listed = some(names or ()) or "no names"
-    near = get_close_matches(wanted, list(names or ()), n=1)
-    advice = "say its name or its number from 0"
-    if count == 1 and ";" in listed:
-        advice = "try `delimiter=';'`"
-    elif near and near[0] != wanted:
-        advice = f"did you mean {show(near[0])!r}?"
-    return InputError(
-        f"{name}: there is no single column {show(wanted)!r} {what} among {count} "
-        f"column{'s' * (count != 1)} ({listed}); {advice}"
-    )
-
-
 def asked(names: Sequence[str], item: str, name: str) -> int:
     """Return the number of the column that an item names or numbers."""
     at = _place(names, len(names), item)
@@ -222,44 +205,6 @@ class Roles:
         return [at for at in range(count) if at not in self.others]
 
 
-def find_roles(
-    names: Sequence[str] | None,
-    count: int,
-    options: TextOptions,
-    name: str,
-    can_name: Callable[[int], bool],
-    values: Callable[[int], Iterable[str]],
-    asked: int | None = None,
-) -> Roles:
-    """Return the roles of columns: as told, or as their names say.
-
-    A column called id that nobody spoke of names the rows where `can_name` says so,
-    unless it is what was `asked` for; else one whose `values` are ids that are known.
-    """
-    dropped = _dropped(names, count, options, name)
-    ids = _told(names, count, options, name, asked)
-    named = ids is not None
-    if ids is None:
-        own = _own(names, dropped | {asked})
-        # Where rows have names in other files, those of this one are names, too.
-        certain = own is not None and (options.id_column is not None or can_name(own))
-        ids = own if certain else None
-        if ids is None and count > 1:
-            rest = (at for at in range(count) if at not in dropped | {asked})
-            ids = next((at for at in rest if _are_ids(values(at), options)), None)
-        _remark(ids, names, options, name, known=not certain)
-    if ids in dropped:
-        raise ParameterError(
-            f"{name}: a column cannot name the rows and be dropped: leave out "
-            "`id_column` or `drop`"
-        )
-    roles = Roles(ids, dropped)
-    if roles.others and len(roles.others) >= count:
-        what = "the id column is the only one" if named else "every column is dropped"
-        raise InputError(f"{name}: {what}; there is nothing else")
-    return roles
-
-
 def drop_words(options: TextOptions, names: Sequence[str] | None = None) -> list[str]:
     """Return the columns to drop one by one; a name may have commas in it."""
     words: list[str] = []
@@ -280,23 +225,120 @@ def check_own(ids: Sequence[str], options: TextOptions, name: str) -> None:
         )
 
 
-def say_unused(
-    names: list[str] | None,
-    used: int,
-    values: Callable[[int], Iterable[str]],
-    options: TextOptions,
-    name: str,
-) -> None:
-    """Say so where rows are taken in order although a column seems to name them."""
-    if options.id_column is not None:
-        return
-    for at in range(len(names or ())):
-        if at != used and _may_be_ids(list(values(at)), options):
-            options.note(
-                f"{name}: rows are taken in order; `id_column="
-                f"{as_word(names, at)}` would match them by their ids"
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a table, and what was said about them."""
+
+    names: Sequence[str] | None
+    count: int
+    options: TextOptions
+    name: str  # that of the file
+
+    def roles(
+        self,
+        can_name: Callable[[int], bool],
+        values: Callable[[int], Iterable[str]],
+        asked: int | None = None,
+    ) -> Roles:
+        """Return the roles of columns: as told, or as their names say.
+
+        A column called id that nobody spoke of names the rows where `can_name` says so,
+        unless it is what was `asked` for; else one whose `values` are known ids.
+        """
+        dropped, options = self._dropped(), self.options
+        ids = self._told(asked)
+        named = ids is not None
+        if ids is None:
+            taken = dropped | {asked}
+            own = self._own(taken)
+            # Where rows have names in other files, those of this one are names, too.
+            told = options.id_column is not None
+            certain = own is not None and (told or can_name(own))
+            ids = own if certain else None
+            if ids is None and self.count > 1:
+                rest = (at for at in range(self.count) if at not in taken)
+                ids = next((at for at in rest if _are_ids(values(at), options)), None)
+            self._remark(ids, known=not certain)
+        if ids in dropped:
+            raise ParameterError(
+                f"{self.name}: a column cannot name the rows and be dropped: leave out "
+                "`id_column` or `drop`"
             )
+        roles = Roles(ids, dropped)
+        if roles.others and len(roles.others) >= self.count:
+            what = (
+                "the id column is the only one" if named else "every column is dropped"
+            )
+            raise InputError(f"{self.name}: {what}; there is nothing else")
+        return roles
+
+    def say_unused(self, used: int, values: Callable[[int], Iterable[str]]) -> None:
+        """Say so where rows are taken in order although a column seems to name them."""
+        if self.options.id_column is not None:
             return
+        for at in range(len(self.names or ())):
+            if at != used and _may_be_ids(list(values(at)), self.options):
+                self.options.note(
+                    f"{self.name}: rows are taken in order; `id_column="
+                    f"{as_word(self.names, at)}` would match them by their ids"
+                )
+                return
+
+    def _told(self, asked: int | None) -> int | None:
+        """Return the column that the user says has the ids; None without one."""
+        wanted, absent = self.options.id_column, self.options.absent
+        if wanted is None:
+            return None
+        ids = _place(self.names, self.count, wanted)
+        if absent is None and ids is None:
+            raise self._unknown(wanted, "for the ids")
+        if absent is not None and (ids is None or ids == asked or self.count == 1):
+            absent()
+            return None
+        return ids
+
+    def _dropped(self) -> frozenset[int]:
+        found = set[int]()
+        for word in drop_words(self.options, self.names):
+            at = _place(self.names, self.count, word)
+            if at is not None:
+                found.add(at)
+            elif not self.options.dropped_before:
+                raise self._unknown(word, "to drop")
+        return frozenset(found)
+
+    def _unknown(self, wanted: str, what: str) -> InputError:
+        """Return the error for a column that is not there, with one that may be."""
+        names = list(self.names or ())
+        listed = some(names) or "no names"
+        near = get_close_matches(wanted, names, n=1)
+        advice = "say its name or its number from 0"
+        if self.count == 1 and ";" in listed:
+            advice = "try `delimiter=';'`"
+        elif near and near[0] != wanted:
+            advice = f"did you mean {show(near[0])!r}?"
+        return InputError(
+            f"{self.name}: there is no single column {show(wanted)!r} {what} among "
+            f"{self.count} column{'s' * (self.count != 1)} ({listed}); {advice}"
+        )
+
+    def _own(self, taken: frozenset[int | None]) -> int | None:
+        """Return the only column called id, unless there is no other or it is taken."""
+        names = self.names or ()
+        called = [at for at, one in enumerate(names) if one.strip().lower() == OWN]
+        fits = len(called) == 1 and called[0] not in taken and len(names) > 1
+        return called[0] if fits else None
+
+    def _remark(self, ids: int | None, *, known: bool) -> None:
+        """Say where ids come from that nobody named, or that there are none."""
+        wanted, note = self.options.id_column, self.options.note
+        told = "" if wanted is None else f"there is no column {show(wanted)!r}; "
+        if ids is not None:
+            word = repr(show(self.names[ids])) if self.names else f"number {ids} from 0"
+            why = ": all that it holds are ids of nodes" if known else ""
+            note(f"{self.name}: {told}the column {word} names the rows{why}")
+        elif told:
+            note(f"{self.name}: {told}rows are taken in order")
 
 
 def _may_be_ids(values: list[str], options: TextOptions) -> bool:
@@ -304,57 +346,6 @@ def _may_be_ids(values: list[str], options: TextOptions) -> bool:
     seen = set(values)
     words = len(seen) == len(values) and not any(map(NUMBER.fullmatch, seen))
     return bool(seen) and words and (not options.known or bool(seen & options.known))
-
-
-def _place(names: Sequence[str] | None, count: int, wanted: str | None) -> int | None:
-    """Return the number of a column that was named or numbered."""
-    if wanted is None:
-        return None
-    if names is not None and names.count(wanted) == 1:
-        return names.index(wanted)
-    return int(wanted) if wanted.isdecimal() and int(wanted) < count else None
-
-
-def _told(
-    names: Sequence[str] | None,
-    count: int,
-    options: TextOptions,
-    name: str,
-    asked: int | None,
-) -> int | None:
-    """Return the column that the user says has the ids; None without one."""
-    if options.id_column is None:
-        return None
-    ids = _place(names, count, options.id_column)
-    if options.absent is None:
-        if ids is None:
-            raise unknown(options.id_column, "for the ids", names, count, name)
-        return ids
-    if ids is None or ids == asked or count == 1:
-        options.absent()
-        return None
-    return ids
-
-
-def _dropped(
-    names: Sequence[str] | None, count: int, options: TextOptions, name: str
-) -> frozenset[int]:
-    found = set[int]()
-    for word in drop_words(options, names):
-        at = _place(names, count, word)
-        if at is not None:
-            found.add(at)
-        elif not options.dropped_before:
-            raise unknown(word, "to drop", names, count, name)
-    return frozenset(found)
-
-
-def _own(names: Sequence[str] | None, taken: frozenset[int | None]) -> int | None:
-    """Return the only column called id, unless there is no other or it is taken."""
-    called = [at for at, one in enumerate(names or ()) if one.strip().lower() == OWN]
-    if len(called) != 1 or called[0] in taken or len(names or ()) < 2:
-        return None
-    return called[0]
 
 
 def _are_ids(values: Iterable[str], options: TextOptions) -> bool:
@@ -367,20 +358,8 @@ def _are_ids(values: Iterable[str], options: TextOptions) -> bool:
     return not all(map(NUMBER.fullmatch, seen))
 
 
-def _remark(
-    ids: int | None,
-    names: Sequence[str] | None,
-    options: TextOptions,
-    name: str,
-    *,
-    known: bool,
-) -> None:
-    """Say where ids come from that nobody named, or that there are none."""
-    wanted = options.id_column
-    told = "" if wanted is None else f"there is no column {show(wanted)!r}; "
-    if ids is not None:
-        word = repr(show(names[ids])) if names else f"number {ids} from 0"
-        why = ": all that it holds are ids of nodes" if known else ""
-        options.note(f"{name}: {told}the column {word} names the rows{why}")
-    elif told:
-        options.note(f"{name}: {told}rows are taken in order")
+def _place(names: Sequence[str] | None, count: int, wanted: str) -> int | None:
+    """Return the number of a column that was named or numbered."""
+    if names is not None and names.count(wanted) == 1:
+        return names.index(wanted)
+    return int(wanted) if wanted.isdecimal() and int(wanted) < count else None

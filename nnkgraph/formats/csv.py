@@ -16,7 +16,7 @@ from nnkgraph.data.labels import is_missing
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.formats import _columns
 from nnkgraph.formats._base import Column, Format, TextOptions
-from nnkgraph.formats._columns import NUMBER, Roles, as_word, find_roles, is_word
+from nnkgraph.formats._columns import NUMBER, Roles, as_word, is_word
 from nnkgraph.runtime.arrays import row_slices, stacked
 from nnkgraph.runtime.files import Source, open_text, show
 
@@ -65,7 +65,8 @@ def find_layout(text: TextIO, source: Source, options: TextOptions) -> Layout:
 
     later: list[str] = []
     quiet = replace(options, note=later.append)
-    roles = find_roles(names, len(fields), quiet, name, can_name, values)
+    columns = _columns.Columns(names, len(fields), quiet, name)
+    roles = columns.roles(can_name, values)
     if names is not None and options.header is None:
         options.note(_header_remark(names, name, skip, roles))
     for remark in later:
@@ -414,14 +415,13 @@ class Csv(Format):
         def values(at: int) -> Iterator[str]:
             return (row[at] for row in rows)
 
-        roles = find_roles(
-            names, len(known), options, source.name, can_name, values, asked
-        )
+        columns = _columns.Columns(names, len(known), options, source.name)
+        roles = columns.roles(can_name, values, asked)
         rest = [at for at in range(len(known)) if at != roles.ids]
         column = _pick(names, rows, rest, source) if asked is None else asked
         ids = None if roles.ids is None else [row[roles.ids] for row in rows]
         if ids is None:
-            _columns.say_unused(names, column, values, options, source.name)
+            columns.say_unused(column, values)
         return _columns.as_array([row[column] for row in rows], source.name), ids
 
 

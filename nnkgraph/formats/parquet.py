@@ -15,7 +15,6 @@ from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError, NnkGraphError, ResourceError
 from nnkgraph.formats import _base, _columns, _graphs
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
-from nnkgraph.formats._columns import Roles, find_roles
 from nnkgraph.formats.edgelist import TITLES, named_graph
 from nnkgraph.runtime.arrays import check_fits
 from nnkgraph.runtime.files import Source, expect, seekable, show
@@ -330,7 +329,9 @@ def _edge_columns(table: Table) -> list[str]:
     return columns
 
 
-def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Roles:
+def _roles(
+    table: Table, options: TextOptions, asked: int | None = None
+) -> _columns.Roles:
     """Return which columns are no features: as told, or as pandas has marked it."""
     names, index = table.columns, table.index_column()
     marked = index is not None and index not in _columns.drop_words(options, names)
@@ -341,8 +342,8 @@ def _roles(table: Table, options: TextOptions, asked: int | None = None) -> Role
     def can_name(at: int) -> bool:
         return options.for_nodes or table.kind(names[at]) == "text"
 
-    found, name = _values(table, options), table.name
-    return find_roles(names, len(names), options, name, can_name, found, asked)
+    columns = _columns.Columns(names, len(names), options, table.name)
+    return columns.roles(can_name, _values(table, options), asked)
 
 
 def _values(table: Table, options: TextOptions) -> Callable[[int], Iterator[str]]:
@@ -357,7 +358,7 @@ def _values(table: Table, options: TextOptions) -> Callable[[int], Iterator[str]
     return values
 
 
-def _only(table: Table, roles: Roles, options: TextOptions) -> str:
+def _only(table: Table, roles: _columns.Roles, options: TextOptions) -> str:
     """Return the column that can only be the labels or values."""
 
     def likely() -> str:
@@ -368,7 +369,7 @@ def _only(table: Table, roles: Roles, options: TextOptions) -> str:
     return _columns.pick_column(rest, table.name, "column", likely, options.note)
 
 
-def _ids(table: Table, roles: Roles) -> list[str] | None:
+def _ids(table: Table, roles: _columns.Roles) -> list[str] | None:
     return None if roles.ids is None else table.texts(table.columns[roles.ids])
 
 
@@ -440,8 +441,8 @@ class Parquet(Format):
             column = _only(table, roles, options) if at is None else names[at]
             ids = _ids(table, roles)
             if ids is None:
-                used, values = names.index(column), _values(table, options)
-                _columns.say_unused(names, used, values, options, source.name)
+                columns = _columns.Columns(names, len(names), options, source.name)
+                columns.say_unused(names.index(column), _values(table, options))
             if table.kind(column) == "text":
                 texts = table.texts(column, missing="")
                 return _columns.as_array(texts, source.name), ids
