@@ -395,7 +395,13 @@ def check_output(
         _check_target(target, no_clobber=no_clobber)
     plugin, suffix = choose(f"write_{kind}", target, format)
     if files.is_stdout(target):
-        _check_stdout(show(target), binary=plugin.binary or suffix.endswith(".gz"))
+        name, binary = show(target), plugin.binary or suffix.endswith(".gz")
+        files.stdout_stream(name)  # raises where it is closed
+        if binary and sys.stdout.isatty():
+            raise ParameterError(
+                f"{name}: a binary format would garble the terminal; send it to a file "
+                "or a pipe, or choose a text format"
+            )
         return
     ending = _base.SIDECAR if plugin.sidecar else ""
     _check_target(target, no_clobber=no_clobber, longest_ending=ending)
@@ -435,18 +441,6 @@ def check_classes(path: AnyPath, *, format: str | None = None) -> None:
         raise ParameterError(
             f"{show(target)}: this format has no room for classes; write .gexf or "
             ".graphml, or leave the labels out"
-        )
-
-
-def _check_stdout(name: str, *, binary: bool) -> None:
-    """Refuse bytes that would garble a terminal."""
-    stream: object = sys.stdout
-    if stream is None:
-        raise OutputError(f"{name}: standard output is closed")
-    if binary and sys.stdout.isatty():
-        raise ParameterError(
-            f"{name}: a binary format would garble the terminal; send it to a file or "
-            "a pipe, or choose a text format"
         )
 
 

@@ -42,20 +42,12 @@ def ignore(remark: str, /) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """What the user said about a table of text."""
+    """What the user said about a table; `read_features` says more about most of it."""
 
     header: bool | None = None
-    """Whether the first row holds names; None finds out."""
-
     id_column: str | None = None
-    """Name or number, counted from 0, of the column with the row ids."""
-
     delimiter: str | None = None
-    """What stands between two fields; None decides by suffix."""
-
     drop: tuple[str, ...] = ()
-    """Columns that are left out: names or numbers, several with commas between."""
-
     dropped_before: bool = False
     """Whether another file of the call had the columns to drop: these may lack some."""
 
@@ -66,16 +58,9 @@ class TextOptions:
     """Whether rows describe nodes that are known: a column called id names them."""
 
     known: AbstractSet[str] = frozenset()
-    """Ids of the rows or nodes that this table is about, where they have any."""
-
     sparse: Sparse = ""
-    """What a sparse matrix is taken for."""
-
     gaps: bool = False
-    """Whether NaN may stand for values that are not there, as in coordinates."""
-
     note: Note = ignore
-    """Called with each remark for the user, one line each."""
 
 
 @dataclass(frozen=True, slots=True)

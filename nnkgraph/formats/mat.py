@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features, Graph, SparseRows
+from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError, NnkGraphError, OutputError
 from nnkgraph.formats import _base, _graphs, npz
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
@@ -133,18 +133,6 @@ def square_entries(mat: Mat, name: str) -> tuple[int, Any, Any, Any]:
     return shape[0], rows, cols, values.astype(np.float64)
 
 
-def sparse_rows(mat: Mat, name: str) -> SparseRows:
-    """Return a sparse matrix of features."""
-    from scipy.sparse import coo_array
-
-    shape = mat.shape(name)
-    rows, cols, values = sparse_entries(mat, name)
-    npz.check_sparse_shape(shape, len(values), mat.name)
-    found = SparseRows.of(coo_array((values, (rows, cols)), shape), mat.name)
-    npz.refuse_similarities(found, mat.name)
-    return found
-
-
 def sparse_entries(mat: Mat, name: str) -> tuple[Any, Any, Any]:
     """Return rows, columns and values of a sparse matrix, once they were checked."""
     shape = mat.shape(name)
@@ -189,9 +177,13 @@ class MatLab(Format):
             name = source.item or pick_features(mat)
             require(mat, name, "number", "sparse")
             if mat.kind(name) == "sparse":
-                rows = sparse_rows(mat, name)
-                ids = ids_of(mat, len(rows))
-                return npz.sparse_features(rows, ids, source.name, options)
+                from scipy.sparse import coo_array
+
+                rows, cols, values = sparse_entries(mat, name)
+                matrix = coo_array((values, (rows, cols)), mat.shape(name))
+                kept = npz.sparse_rows(matrix, mat.name)
+                ids = ids_of(mat, len(kept))
+                return npz.sparse_features(kept, ids, source.name, options)
             x = mat.numbers(name)
             ids = ids_of(mat, len(x)) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)

@@ -112,10 +112,8 @@ class Npz(Format):
             neighbors = archives.as_neighbors(archive.read(key), source.name)
             if source.item or "distances" not in archive:
                 return neighbors, None
-            distances = archives.as_distances(
-                archive.read("distances"), neighbors, source.name
-            )
-        return neighbors, distances
+            values = archive.read("distances")
+        return neighbors, archives.as_distances(values, neighbors, source.name)
 
     def write_candidates(
         self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
@@ -131,18 +129,15 @@ class Npz(Format):
 
 def finished(archive: Archive, adjacency: csr_array) -> Graph:
     """Return the graph of a matrix and of what an archive says besides."""
-    name = archive.name
-    extra = read_extras(archive)
-    directed = None
+    name, extra, directed = archive.name, read_extras(archive), None
     if "directed" in archive:
         if archive.headers["directed"].dtype.kind not in "biu":
             raise InputError(f"{name}: 'directed' is no truth value")
         directed = bool(archive.read("directed").any())
     text = archive.text("provenance") if "provenance" in archive else "{}"
     directed = _graphs.is_directed(adjacency, directed, name)
-    return _graphs.checked(
-        adjacency, extra, directed, _graphs.parse_provenance(text, name), name
-    )
+    provenance = _graphs.parse_provenance(text, name)
+    return _graphs.checked(adjacency, extra, directed, provenance, name)
 
 
 def _sparse_members(a: csr_array) -> dict[str, Any]:
@@ -249,11 +244,7 @@ def rows_from_sparse(archive: Archive) -> SparseRows:
     """Build a matrix of features from what ``scipy.sparse.save_npz`` wrote."""
     if "directed" in archive or "provenance" in archive:
         raise _graphs.not_features(archive.name)
-    matrix = _inside(archive, *_shape(archive))
-    check_sparse_shape(matrix.shape, matrix.nnz, archive.name)
-    found = SparseRows.of(matrix, archive.name)
-    refuse_similarities(found, archive.name)
-    return found
+    return sparse_rows(_inside(archive, *_shape(archive)), archive.name)
 
 
 def _inside(archive: Archive, n: int, d: int) -> coo_array:
@@ -287,24 +278,25 @@ def sparse_features(
     return features
 
 
-def check_sparse_shape(shape: tuple[int, ...], stored: int, name: str) -> None:
-    """Refuse extents that no memory can hold, or that so few values do not have."""
-    n, d = shape
+def sparse_rows(matrix: coo_array, name: str) -> SparseRows:
+    """Return a matrix of features; one that no memory holds, or a graph's, is refused.
+
+    Extents that so few values do not have are not believed.
+    """
+    n, d = matrix.shape
     check_fits(32 * (n + d), name, f"a sparse matrix of {n:,} x {d:,}")
-    if max(n, d) > max(_EMPTY, _EMPTY_SHARE * stored):
+    if max(n, d) > max(_EMPTY, _EMPTY_SHARE * matrix.nnz):
         raise InputError(
-            f"{name}: a matrix of {n:,} x {d:,} with {stored:,} values is not "
+            f"{name}: a matrix of {n:,} x {d:,} with {matrix.nnz:,} values is not "
             "believed: leave out empty rows and columns"
         )
-
-
-def refuse_similarities(x: SparseRows, name: str) -> None:
-    """Refuse a matrix that equals its transpose, as that of a graph does."""
+    x = SparseRows.of(matrix, name)
     if len(x) == x.columns > 1 and _graphs.is_symmetric(x.matrix()):
         raise InputError(
             f"{name}: holds a sparse matrix that is symmetric, as graphs and "
             "similarities are, not features (`kernel='precomputed'` takes similarities)"
         )
+    return x
 
 
 def _entries(archive: Archive, n: int, d: int) -> _graphs.Edges:
