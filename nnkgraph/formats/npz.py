@@ -13,7 +13,7 @@ import numpy as np
 from nnkgraph.data import Features, Graph, SparseGram, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
-from nnkgraph.formats import _base, _columns, _graphs
+from nnkgraph.formats import _base, _graphs
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
 from nnkgraph.runtime import archive as archives
 from nnkgraph.runtime.archive import REAL, Archive, open_archive, write_archive
@@ -66,8 +66,9 @@ class Npz(Format):
             key = source.item
             if key is None:
                 others = [one for one in lists if one != "ids"]
-                note = options.note
-                key = _columns.pick_column(others, source.name, "array", note=note)
+                from nnkgraph.formats._columns import pick_column
+
+                key = pick_column(others, source.name, "array", note=options.note)
             _require(archive, key)
             if key not in lists:
                 raise InputError(
@@ -194,7 +195,9 @@ def _pick(archive: Archive, source: Source) -> str:
         for key, header in archive.headers.items()
         if len(header.shape) == 2 and header.dtype.kind in REAL
     ]
-    return _columns.pick_matrix(matrices, source.name, _contents(archive))
+    from nnkgraph.formats._columns import pick_matrix
+
+    return pick_matrix(matrices, source.name, _contents(archive))
 
 
 def _ids(archive: Archive, n: int, options: TextOptions) -> tuple[str, ...] | None:
