@@ -25,11 +25,8 @@ class Finding:
 
     section: str
     text: str
-    advice: bool = False
-    """Whether it asks for something to be done."""
-
-    bars: list[tuple[str, int]] = field(default_factory=list)
-    """Labels and counts of a small histogram."""
+    advice: bool = False  # whether it asks for something to be done
+    bars: list[tuple[str, int]] = field(default_factory=list)  # of a histogram
 
 
 def bars_of(histogram: list[dict[str, int]]) -> list[tuple[str, int]]:
@@ -50,8 +47,7 @@ def share(part: int, total: int) -> str:
     return f"{part} of {total} ({100 * part / total:.1f} %)"
 
 
-_ROWS = 10
-"""Whole numbers of fewer rows are in order by chance."""
+_ROWS = 10  # whole numbers of fewer rows are in order by chance
 
 
 def key_facts(features: Features) -> list[dict[str, Any]]:
@@ -106,21 +102,14 @@ def _why(values: NDArray[Any], *, called: bool) -> str:
     return "has the name of a key" if called else ""
 
 
-_FEW = 10
-"""One column in so many may hold most of the variance before that is remarkable."""
-
-_APART = 10.0
-"""Scales differ by orders of magnitude where the widest is so many times the usual."""
-
+_FEW = 10  # one column in so many may hold most of the variance
+_APART = 10.0  # scales are apart where the widest is so many times the usual
 _TABLE, _PART = 50, 0.25
 """Up to so many columns are a table of all sorts of things: of those, no quarter may be
 so narrow; of more, such as pixels, many may be."""
 
-_UNCORRELATED = 1e-3
-"""Principal components have correlations below this, measured columns hardly ever."""
-
-_LOOKED_AT = 50
-"""Columns that are tested for being principal components."""
+_UNCORRELATED = 1e-3  # correlations of principal components are below this
+_LOOKED_AT = 50  # columns that are tested for being principal components
 
 
 def describe_columns(features: Features, kernel: str) -> dict[str, Any]:
@@ -324,8 +313,7 @@ def _name(at: int, columns: dict[str, Any]) -> str:
     return repr(names[at]) if names and names[at] else f"number {at} from 0"
 
 
-_MOST_VALUES = 10**7
-"""More are not looked at in passing."""
+_MOST_VALUES = 10**7  # more are not looked at in passing
 
 
 def column_remarks(features: Features, kernel: str, scale: str) -> list[str]:

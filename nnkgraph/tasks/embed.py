@@ -31,15 +31,9 @@ if TYPE_CHECKING:
 
 SOLVERS = ("auto", "dense", "factor", "lanczos")
 
-_DENSE = 500
-"""Up to so many nodes all eigenvectors are as cheap as a few."""
-
-_SHIFT = 1e-7
-"""Keeps I - S from being singular; far below the second eigenvalue of most graphs."""
-
-_SPARE = 2
-"""Eigenvectors beyond those asked for: equal eigenvalues at the end come along."""
-
+_DENSE = 500  # up to so many nodes all eigenvectors are as cheap as a few
+_SHIFT = 1e-7  # keeps I - S from being singular; far below most second eigenvalues
+_SPARE = 2  # eigenvectors more than asked for: equal eigenvalues come along
 _TOLERANCE = 1e-13
 _WORST = 1e-9
 _RESTARTS = 1000
@@ -151,8 +145,7 @@ def _hopeless() -> ResourceError:
 
 COMPONENTS = ("largest", "each")
 
-_TIED = 1 - 1e-6
-"""Entries of at least this share of the largest count as equally large."""
+_TIED = 1 - 1e-6  # entries of this share of the largest count as equally large
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, Graph, IndexArray
 
-SMALL = 2000
-"""Up to so many nodes a factorization is cheap whatever the edges."""
-
-_FILL = 25_000_000
-"""Nonzeros of a factor that fit into about a gigabyte with all they need."""
+SMALL = 2000  # up to so many nodes a factorization is cheap whatever the edges
+_FILL = 25_000_000  # nonzeros of a factor that fit into about a gigabyte
 
 
 def check_undirected(graph: Graph, name: str) -> None:

@@ -22,20 +22,11 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.float64]
 
-_PIVOTS = 50
-"""Nodes that all others keep their distance to."""
-
-_SWEEPS = 30
-"""More change little."""
-
-_APART = 0.1
-"""Nodes with the same neighbors are moved by about this share of an edge."""
-
-_THIN = 4
-"""Of boxes that are longer and thinner than this, the room is not spent on length."""
-
-_GAP = 1.0
-"""Room between components: about that between two nodes."""
+_PIVOTS = 50  # nodes that all others keep their distance to
+_SWEEPS = 30  # more change little
+_APART = 0.1  # nodes with the same neighbors are moved by about this share of an edge
+_THIN = 4  # of boxes thinner than this, the room is not spent on length
+_GAP = 1.0  # room between components: about that between two nodes
 
 
 def lay_out(graph: Graph, *, progress: Stages | None = None) -> Places:

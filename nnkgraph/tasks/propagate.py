@@ -30,33 +30,21 @@ if TYPE_CHECKING:
 
 SOLVERS = ("auto", "factor", "cg")
 
-_ACCURACY = 1e-10
-"""Bound on the relative error at which the work is done."""
-
-_FLOOR = 1e-15
-"""A residual, relative to the degrees, that rounding does not let fall further."""
-
+_ACCURACY = 1e-10  # bound on the relative error at which the work is done
+_FLOOR = 1e-15  # a residual, relative to the degrees, that rounding keeps from falling
 _WORST = 1e-6
 _STEPS = 20_000
-_COLUMNS = 16
-"""Right sides that are solved at a time: they share every pass over the edges."""
+_COLUMNS = 16  # right sides solved at a time: they share every pass over the edges
 
 
 @dataclass(frozen=True)
 class Solved:
     """The solution, and how good it is."""
 
-    y: FloatArray
-    """(m, c), in units of the square root of the degree."""
-
-    error: float
-    """Bound on the error, relative to the largest value."""
-
-    factored: int
-    """Nodes whose equations were solved by a factorization, the others by steps."""
-
-    steps: int
-    """Steps of conjugate gradients in all."""
+    y: FloatArray  # (m, c), in units of the square root of the degree
+    error: float  # bound on the error, relative to the largest value
+    factored: int  # nodes that were solved by a factorization, the others by steps
+    steps: int  # steps of conjugate gradients in all
 
 
 def solve(s: csr_array, b: FloatArray, root: FloatArray, solver: str) -> Solved:

@@ -58,8 +58,7 @@ __all__ = [
 ]
 
 _K = 6
-_PROVEN = 1e-9
-"""The largest certificate that a node may have."""
+_PROVEN = 1e-9  # the largest certificate that a node may have
 
 
 def check_method(plugin: Any, *, kernel: Any = "gaussian") -> None:

@@ -38,21 +38,12 @@ class LabeledRows:
     """Rows to learn from, rows to be tested on, and their classes."""
 
     train: Features
-    codes: IndexArray
-    """(n,) the class of every training row."""
-
-    classes: tuple[str, ...]
-    """Classes of the training rows, then those that only test rows have."""
-
-    learned: int
-    """How many of the classes training rows have."""
-
+    codes: IndexArray  # (n,) the class of every training row
+    classes: tuple[str, ...]  # of training rows, then those that only test rows have
+    learned: int  # how many of the classes training rows have
     test: Features | None = None
-    truth: IndexArray | None = None
-    """(q,) the class of every test row, -1 where it is not known."""
-
-    rows: IndexArray | None = None
-    """(q,) row numbers of the test rows in their file."""
+    truth: IndexArray | None = None  # (q,) classes of test rows, -1 unknown
+    rows: IndexArray | None = None  # (q,) row numbers of the test rows in their file
 
 
 def labeled_rows(
@@ -305,8 +296,7 @@ def tested(
     return facts
 
 
-_LARGE = 1 << 25
-"""Values of a matrix whose parts are not kept beside each other for the workers."""
+_LARGE = 1 << 25  # values of a matrix whose parts get a pool each
 
 
 def _open(

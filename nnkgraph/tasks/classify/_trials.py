@@ -37,15 +37,9 @@ if TYPE_CHECKING:
 class Trial:
     """One method with one k and one bandwidth or L/C."""
 
-    name: str
-    """The method as it was asked for."""
-
-    settings: Settings
-    """Its plug-ins and k."""
-
-    sigma: Sigma | None = None
-    """The bandwidth or its rule, as it was asked for."""
-
+    name: str  # the method as it was asked for
+    settings: Settings  # its plug-ins and k
+    sigma: Sigma | None = None  # the bandwidth or its rule, as it was asked for
     lc: float | None = None
 
     @property
@@ -138,8 +132,7 @@ def chosen(trials: Sequence[Trial], wrong: Sequence[int]) -> dict[str, int]:
     return best
 
 
-_TIE = 1e-12
-"""Classes closer than this share to the best count as equal: sums are rounded."""
+_TIE = 1e-12  # classes this close to the best, as a share, are equal: sums are rounded
 
 
 def shares_of_classes(rows: Rows, codes: IndexArray, classes: int) -> Any:
@@ -195,9 +188,7 @@ class Split:
     """Rows that learn and rows that are classified, as the kernel sees them."""
 
     rows: Rows
-    shares: Any
-    """(n, classes) csr: which share of the copies of a row has which class."""
-
+    shares: Any  # (n, classes) csr: which share of the copies of a row has which class
     points: FloatArray
     twin: IndexArray
 
@@ -207,18 +198,10 @@ class Found:
     """What every trial says about every point: (points, trials) arrays."""
 
     predicted: IndexArray
-    neighbors: IndexArray
-    """How many rows have a weight; the nearest one decides where there are none."""
-
-    sigma: list[float | None]
-    """The bandwidth of every trial."""
-
-    weights: FloatArray | None = None
-    """(points, trials, classes) shares of the classes, which sum to 1."""
-
-    errors: FloatArray | None = None
-    """J, NaN where a method has none."""
-
+    neighbors: IndexArray  # rows with a weight; with 0 the nearest decides
+    sigma: list[float | None]  # the bandwidth of every trial
+    weights: FloatArray | None = None  # (points, trials, classes) shares
+    errors: FloatArray | None = None  # J, NaN where a method has none
     certificate: FloatArray | None = None
 
 

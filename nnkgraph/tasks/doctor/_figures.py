@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from nnkgraph.methods import Method
 
 
-MIN_WEIGHT = 1e-8
-"""Lighter edges are dropped, as ``build_graph`` does by default."""
+MIN_WEIGHT = 1e-8  # lighter edges are dropped, as ``build_graph`` does by default
 
 
 @dataclass(frozen=True)
@@ -180,14 +179,9 @@ def edge_overlap(one: Graph, other: Graph) -> dict[str, float]:
     }
 
 
-SATURATED = 0.85
-"""Kept / k above this: NNK prunes little."""
-
-ENOUGH = 0.01
-"""What a point outside the candidates may still explain before k counts as small."""
-
-NEAR = 1e-3
-"""Share of the median nearest distance below which a row is a near-duplicate."""
+SATURATED = 0.85  # kept / k above this: NNK prunes little
+ENOUGH = 0.01  # more that a point outside could explain means a small k
+NEAR = 1e-3  # share of the median nearest distance that near-duplicates are below
 
 GRAPHS: tuple[dict[str, Any], ...] = (
     {"method": "nnk", "symmetrize": "error", "min_degree": 0},

@@ -24,12 +24,8 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.doctor._figures import SearchedRows
 
 
-SAME_GRAPH = 0.8
-"""Share of common edges from which on two graphs are nearly the same."""
-
-LOCAL = 4.0
-"""How many times the 5 % quantile the 95 % quantile of the k-th distances may be."""
-
+SAME_GRAPH = 0.8  # share of common edges from which on two graphs are nearly the same
+LOCAL = 4.0  # q95 / q05 of the k-th distances from which on sigma is local
 _MUTUAL: dict[str, Any] = {"method": "knn", "symmetrize": "mutual"}
 _WAYS: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, "the default rule leaves no node isolated"),
@@ -213,8 +209,7 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(title, warning, advice=True)
 
 
-_HUB = 10.0
-"""Times k: nodes that are chosen more often count as hubs."""
+_HUB = 10.0  # times k: nodes that are chosen more often count as hubs
 
 
 def findings(figures: dict[str, Any]) -> list[Finding]:

@@ -40,40 +40,24 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.explain.built import Finder
 
 
-_TIE = 1e-12
-"""A candidate this close to a neighbor's plane lies on it, and counts as beyond it."""
+_TIE = 1e-12  # a candidate this close to a neighbor's plane counts as beyond it
 
 
 @dataclass(frozen=True)
 class Reasons:
     """What speaks for and against each of a node's m candidates."""
 
-    similarity: FloatArray
-    """(m,) K_qj."""
-
-    terms: FloatArray
-    """(m, m) theta_i K_ij: how much of candidate j neighbor i already covers."""
-
-    residual: FloatArray
-    """(m,) K_qj - sum of the terms: what the neighbors leave of candidate j."""
-
-    kept: NDArray[np.bool_]
-    """(m,) where the weight is positive."""
-
+    similarity: FloatArray  # (m,) K_qj
+    terms: FloatArray  # (m, m) theta_i K_ij: what neighbor i covers of candidate j
+    residual: FloatArray  # (m,) K_qj - sum of terms: what neighbors leave of j
+    kept: NDArray[np.bool_]  # (m,) where the weight is positive
     hidden_by: IndexArray
     """(m,) the neighbor with the largest term, -1 where no term is positive."""
 
-    excludes: NDArray[np.bool_]
-    """(m, m) where neighbor i alone, without the others, leaves no room for j."""
-
-    margin: FloatArray
-    """(m, m) by how much it does: minus what would be left of j beside i alone."""
-
-    unwanted: NDArray[np.bool_]
-    """(m,) where not even a candidate on its own would get a weight."""
-
-    far: bool
-    """Whether all similarities are so small that they had to be scaled up."""
+    excludes: NDArray[np.bool_]  # (m, m) where i alone leaves no room for j
+    margin: FloatArray  # (m, m) by how much: minus what is left of j beside i alone
+    unwanted: NDArray[np.bool_]  # (m,) where j has no weight even on its own
+    far: bool  # whether all similarities are so small that they had to be scaled up
 
 
 def reasons(local: Local, weights: FloatArray, penalty: float) -> Reasons:
@@ -129,8 +113,7 @@ def reasons(local: Local, weights: FloatArray, penalty: float) -> Reasons:
     )
 
 
-_LIGHT = 1e-8
-"""Edges below this are dropped by ``build_graph``, unless it is told otherwise."""
+_LIGHT = 1e-8  # ``build_graph`` drops lighter edges, unless told otherwise
 
 
 @dataclass(frozen=True)

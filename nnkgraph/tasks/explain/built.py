@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from nnkgraph.data import Features, Graph, IndexArray
     from nnkgraph.kernels import Kernel
 
-_SAME = 1e-6
-"""Errors J that differ by less, as a share, are the same."""
-
+_SAME = 1e-6  # errors J that differ by less, as a share, are the same
 _FOLDERS = {"method": "methods", "kernel": "kernels", "search": "search"}
 
 Finder = Callable[["Run", int], "tuple[Candidates, Kernel]"]
@@ -37,11 +35,8 @@ class Built:
     """What a graph says about its neighborhoods."""
 
     settings: Settings
-    listed: IndexArray | None
-    """The candidates of all nodes, where the graph holds them."""
-
-    search: str
-    """Who found them."""
+    listed: IndexArray | None  # candidates of all nodes, where stored
+    search: str  # who found them
 
     def find(self, run: Run, place: int) -> tuple[Candidates, Kernel]:
         """Return the candidates that a row had, and the kernel with its bandwidth."""

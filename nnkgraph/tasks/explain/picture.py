@@ -123,13 +123,8 @@ def places(
 # Told apart by color-blind readers too.
 _KEPT, _NODE, _REGION, _DROPPED = "#0072b2", "#d55e00", "#56b4e9", "#7f7f7f"
 
-_MOST_NAMES = 12
-"""Up to so many candidates all are named; of more, only the kept ones."""
-
-
-_LONGEST = 12
-"""Of longer names only the end is written."""
-
+_MOST_NAMES = 12  # up to so many candidates all are named; of more, only the kept ones
+_LONGEST = 12  # of longer names only the end is written
 _ASIDE = np.array([[0.64, -0.77], [0.77, 0.64]])
 """Turns by 50 degrees: names stand beside the lines that go on behind a neighbor."""
 

@@ -34,11 +34,8 @@ if TYPE_CHECKING:
     from nnkgraph.runtime.progress import Stages
 
 
-MOST_NODES = 20_000
-"""Graphs with more nodes are described, but not drawn."""
-
-_COLORED = 11
-"""Components that have a color of their own."""
+MOST_NODES = 20_000  # graphs with more nodes are described, but not drawn
+_COLORED = 11  # components that have a color of their own
 
 
 def drawing(
@@ -118,8 +115,7 @@ def _given(
 
 
 _LISTED = 12
-_SAMPLE = 100
-"""Nodes that are derived again where features are given."""
+_SAMPLE = 100  # nodes that are derived again where features are given
 
 
 def figures(

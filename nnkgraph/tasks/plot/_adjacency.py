@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from nnkgraph.data.labels import Labels
     from nnkgraph.tasks.plot.figure import Graphs
 
-CELLS = 400
-"""Per side: about the pixels of a panel, so that no edge falls between two."""
-
+CELLS = 400  # per side: about the pixels of a panel, so that no edge falls between two
 _MOST_NAMES = 24
 
 

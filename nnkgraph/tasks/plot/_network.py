@@ -28,26 +28,17 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.plot.figure import Graphs
 
 
-RASTERIZED = 20_000
-"""Of more edges, vector graphics hold a picture instead of every line."""
-
-NO_WEIGHT = 1e-300
-"""Stands for the largest weight where there are no edges."""
+RASTERIZED = 20_000  # of more edges, vector graphics hold pixels instead of lines
+NO_WEIGHT = 1e-300  # stands for the largest weight where there are no edges
 
 
 @dataclass(frozen=True)
 class Lines:
     """How edges are drawn."""
 
-    shows: str
-    """What weight shows as: ``alpha``, ``width``, ``both`` or ``none``."""
-
-    heaviest: float
-    """The weight drawn strongest, in all panels."""
-
-    width: float
-    """Of the strongest line, in points."""
-
+    shows: str  # what weight shows as: ``alpha``, ``width``, ``both`` or ``none``
+    heaviest: float  # the weight drawn strongest, in all panels
+    width: float  # of the strongest line, in points
     color: str
 
     def style(self, weight: NDArray[np.float64]) -> tuple[Any, Any]:
@@ -114,9 +105,7 @@ _MANY = (
     *("#00c2f9", "#ffc33b", "#00fccf", "#e20134", "#ff5aaf", "#9f0162"),
 )
 _MARKERS = ("o", "^")
-_MOST = len(_MANY) * len(_MARKERS)
-"""Of more classes each has its place on a scale instead of a color."""
-
+_MOST = len(_MANY) * len(_MARKERS)  # more classes lie on a scale
 _NONE = "#bdbdbd"
 _NODE = "#d55e00"
 _SCALE = "viridis"
@@ -126,23 +115,12 @@ _SCALE = "viridis"
 class Coloring:
     """How nodes are drawn, in every panel alike."""
 
-    marks: tuple[Any, ...] = ()
-    """Handles of the legend, where classes have one."""
-
-    mappable: Any = None
-    """What a color bar shows, where there is one."""
-
-    ticks: tuple[tuple[float, str], ...] = ()
-    """Places and names on the color bar, where it shows classes."""
-
-    name: str = ""
-    """What stands beside the color bar."""
-
-    plain: str = ""
-    """The color of all nodes, where they are drawn alike."""
-
-    count: int = 0
-    """How many classes there are."""
+    marks: tuple[Any, ...] = ()  # handles of the legend, where classes have one
+    mappable: Any = None  # what a color bar shows, where there is one
+    ticks: tuple[tuple[float, str], ...] = ()  # where the bar shows classes
+    name: str = ""  # what stands beside the color bar
+    plain: str = ""  # the color of all nodes, where they are drawn alike
+    count: int = 0  # how many classes there are
 
     def paint(self, own: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return a color for each class or value, and which marker has which node."""
@@ -262,8 +240,7 @@ def _short(text: str) -> str:
     return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
-_UNDER_COLORS = "#808080"
-"""Edges between colored nodes, which no class looks like."""
+_UNDER_COLORS = "#808080"  # edges between colored nodes, which no class looks like
 
 
 def draw(

@@ -22,18 +22,10 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".png", ".svg", ".pdf")
-WIDTH = 5.2
-"""Of one panel, in inches: two fill a page of text."""
-
-INK, QUIET = "#0072b2", "#767676"
-"""For what matters, and for what goes beside it."""
-
-_DPI = {"png": 120}
-"""Of a png; what is rasterized inside of a vector graphic is finer."""
-
-
-BAR = 1.0
-"""Room for a color bar, in inches."""
+WIDTH = 5.2  # of one panel, in inches: two fill a page of text
+INK, QUIET = "#0072b2", "#767676"  # for what matters, and for what goes beside it
+_DPI = {"png": 120}  # of a png; what is rasterized inside of a vector graphic is finer
+BAR = 1.0  # room for a color bar, in inches
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.verify._agree import Verdict
     from nnkgraph.tasks.verify._derive import Derived
 
-WEIGHT = 1e-7
-"""Relative difference of weights that counts as equal."""
-
-ERROR = 1e-10
-"""Difference of errors J, in units of K_qq, that counts as equal."""
+WEIGHT = 1e-7  # relative difference of weights that counts as equal
+ERROR = 1e-10  # difference of errors J, in units of K_qq, that counts as equal
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Outcome = tuple[Any, Any, Any]
 
-TIE = 1e-12
-"""Errors closer than this share of K_qq are equal."""
-
-EXISTENCE = 1e-9
-"""Weights this close to the threshold may be kept or dropped."""
+TIE = 1e-12  # errors closer than this share of K_qq are equal
+EXISTENCE = 1e-9  # weights this close to the threshold may be kept or dropped
 
 
 @dataclass(frozen=True)
@@ -37,12 +34,9 @@ class Side:
     low: FloatArray
     high: FloatArray
     slack: FloatArray
-    sure: Bools
-    """Whether the other node is a candidate for certain."""
-    maybe: Bools
-    """Whether it can be one."""
-    heavy: Bools
-    """Whether it is among the node's heaviest for certain."""
+    sure: Bools  # whether the other node is a candidate for certain
+    maybe: Bools  # whether it can be one
+    heavy: Bools  # whether it is among the node's heaviest for certain
     maybe_heavy: Bools
 
 
@@ -53,16 +47,12 @@ class Given:
     n: int
     key: IndexArray
     side: Side
-    looked: Bools
-    """(n,) whether a node was looked at."""
+    looked: Bools  # (n,) whether a node was looked at
     low_error: FloatArray
     high_error: FloatArray
-    own: FloatArray
-    """(n,) K_qq."""
-    group: IndexArray
-    """(n,) equal for identical rows."""
-    listed: IndexArray | None = None
-    """Sorted numbers of all candidates, where the graph holds them."""
+    own: FloatArray  # (n,) K_qq
+    group: IndexArray  # (n,) equal for identical rows
+    listed: IndexArray | None = None  # sorted numbers of stored candidates
 
     def of(self, node: IndexArray, other: IndexArray) -> Side:
         """Return what nodes give to others."""
@@ -102,16 +92,11 @@ class Verdict:
     one: IndexArray
     two: IndexArray
     weight: FloatArray
-    expected: FloatArray
-    """The weight that comes nearest to the stored one."""
-    difference: FloatArray
-    """Relative difference of the two, for edges."""
-    decided: Bools
-    """Whether the weight is determined by what was looked at."""
-    loose: Bools
-    """Edges whose weight rounding alone can change by more than is allowed."""
-    outside: Bools
-    """Edges between nodes of which none is a candidate of the other."""
+    expected: FloatArray  # the weight that comes nearest to the stored one
+    difference: FloatArray  # relative difference of the two, for edges
+    decided: Bools  # whether the weight is determined by what was looked at
+    loose: Bools  # edges that rounding alone can change by more than is allowed
+    outside: Bools  # edges between nodes of which none is a candidate of the other
     extra: Bools
     missing: Bools
     wrong: Bools

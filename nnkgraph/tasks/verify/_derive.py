@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.verify.recipe import Recipe
 
 
-_SAME = 1e-9
-"""Errors J this close, in units of K_qq, may come from the same candidates."""
-
+_SAME = 1e-9  # errors J this close, in units of K_qq, may have the same candidates
 _UNIT = {"gaussian", "laplacian", "cosine"}
 
 
@@ -116,8 +114,7 @@ def stacked(keys: list[IndexArray], sides: list[Side]) -> tuple[IndexArray, Side
     return key[order], Side(*columns)
 
 
-_RECALL_NODES = 1000
-"""The most nodes that the recall of an approximate search is counted on."""
+_RECALL_NODES = 1000  # at most, for the recall of an approximate search
 
 
 @dataclass(frozen=True)
@@ -127,12 +124,10 @@ class Derived:
     looked: IndexArray
     sigma: Check
     search: Check
-    width: float | None = None
-    """The bandwidth of all nodes."""
+    width: float | None = None  # the bandwidth of all nodes
     given: Given | None = None
     own: Any = None
-    error: Any = None
-    """J of the nodes that were looked at."""
+    error: Any = None  # J of the nodes that were looked at
     residual: float = 0.0
 
 

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 
 EPS = 2.0**-53
-_VALUES = 1 << 25
-"""Pair values that are held at once."""
-
-_CHOICES = 32
-"""Sets of candidates that are tried where rounding decides which are the k best."""
+_VALUES = 1 << 25  # pair values that are held at once
+_CHOICES = 32  # sets of candidates to try where rounding decides on the k best
 
 
 @dataclass(frozen=True)
@@ -36,10 +33,8 @@ class Shortlist:
     """The best candidates of a node, in order, and all that tie with the last one."""
 
     index: IndexArray
-    value: FloatArray
-    """Squared distance, L1 distance or minus the similarity: the lower the better."""
-    tied: slice
-    """Which of them cannot be told apart by more than rounding."""
+    value: FloatArray  # (squared) distance or minus the similarity: lower is better
+    tied: slice  # which of them cannot be told apart by more than rounding
     k: int
 
     def choices(self) -> list[IndexArray]:
@@ -64,12 +59,9 @@ class Shortlist:
 class Space:
     """The distinct rows as a kernel sees them."""
 
-    x: Any
-    """(n, d) rows, or the (n, n) similarities of kernel precomputed, maybe sparse."""
-    first: IndexArray
-    """(N,) for every row of the input, the lowest row with the same values."""
-    origin: IndexArray
-    """(n,) the rows of the input that these are."""
+    x: Any  # (n, d) rows, or (n, n) similarities, maybe sparse
+    first: IndexArray  # (N,) for every row of the input, the lowest equal row
+    origin: IndexArray  # (n,) the rows of the input that these are
     recipe: Recipe
 
     @classmethod
@@ -251,8 +243,7 @@ def _first_equal(x: Any) -> IndexArray:
     return first
 
 
-FAR = 1e-250
-"""Where all similarities of a node are below this, they are scaled up."""
+FAR = 1e-250  # where all similarities of a node are below this, they are scaled up
 
 
 def distances(space: Space, node: int, index: IndexArray) -> FloatArray:
@@ -334,9 +325,7 @@ def similarity(space: Space, one: int, two: int, sigma: float | None) -> float:
     return float(value[0, 0] * scale)
 
 
-PROOF = 1e-10
-"""Optimality residual up to which a solution is taken as it is."""
-
+PROOF = 1e-10  # optimality residual up to which a solution is taken as it is
 _LEAVES = 16
 
 
@@ -346,13 +335,10 @@ class Solution:
 
     index: IndexArray
     weights: FloatArray
-    slack: FloatArray
-    """What rounding of the similarities alone may change in each weight."""
-
+    slack: FloatArray  # what rounding of similarities may change in each
     error: float
     own: float
-    residual: float
-    """Violation of the optimality conditions, relative; 0 where there are none."""
+    residual: float  # violation of the optimality conditions, relative
 
 
 def solutions(

@@ -51,8 +51,7 @@ class Check:
     """One thing that was compared."""
 
     name: str
-    status: str
-    """``ok``, ``FAILED`` or ``not checked``."""
+    status: str  # ``ok``, ``FAILED`` or ``not checked``
     text: str
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -68,13 +67,9 @@ class Recipe:
 
     k: int
     method: str
-    weigher: Any
-    """The method's plug-in: only its parameters are read."""
-
+    weigher: Any  # the method's plug-in: only its parameters are read
     kernel: str
-    plugin: Any
-    """The kernel's plug-in: its parameters, and a function of the user's own."""
-
+    plugin: Any  # its plug-in: parameters, and a user's own function
     sigma: float | None
     rule: str
     min_weight: float
