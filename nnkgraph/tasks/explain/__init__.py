@@ -7,37 +7,25 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nnkgraph.build.run import open_run
+from nnkgraph.build.run import Run, open_run
 from nnkgraph.build.settings import Running, Settings, SolveCall, features_of, split
 from nnkgraph.build.solve import weigh_with_copies
 from nnkgraph.data import Features, SparseGram
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError
-from nnkgraph.kernels import Problem
+from nnkgraph.kernels import Kernel, Local, Problem
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.explain.built import (
-    built_of,
-    check_method,
-    one_row,
-    remark_on_error,
-)
+from nnkgraph.tasks.explain import built
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.build.run import Run
-    from nnkgraph.data import (
-        Candidates,
-        FloatArray,
-        Graph,
-        IndexArray,
-        Neighborhoods,
-    )
+    from nnkgraph.data import Candidates, FloatArray, Graph, IndexArray, Neighborhoods
     from nnkgraph.data.duplicates import Rows
-    from nnkgraph.kernels import Kernel, Local
-    from nnkgraph.tasks.explain.built import Finder
 
 
 _TIE = 1e-12  # a candidate this close to a neighbor's plane counts as beyond it
@@ -51,9 +39,7 @@ class Reasons:
     terms: FloatArray  # (m, m) theta_i K_ij: what neighbor i covers of candidate j
     residual: FloatArray  # (m,) K_qj - sum of terms: what neighbors leave of j
     kept: NDArray[np.bool_]  # (m,) where the weight is positive
-    hidden_by: IndexArray
-    """(m,) the neighbor with the largest term, -1 where no term is positive."""
-
+    hidden_by: IndexArray  # (m,) neighbor with the largest term, -1 if none is positive
     excludes: NDArray[np.bool_]  # (m, m) where i alone leaves no room for j
     margin: FloatArray  # (m, m) by how much: minus what is left of j beside i alone
     unwanted: NDArray[np.bool_]  # (m,) where j has no weight even on its own
@@ -63,17 +49,8 @@ class Reasons:
 def reasons(local: Local, weights: FloatArray, penalty: float) -> Reasons:
     """Find out what each neighbor does to each candidate of one node.
 
-    Parameters
-    ----------
-    local : Local
-        The similarities of a block with this one node.
-    weights : (m,) array
-        The node's weights.
-    penalty : float
-        What method l1 takes from every K_qj; 0 for the others.
+    The penalty is what method l1 takes from every K_qj.
 
-    Notes
-    -----
     For two candidates i and j, j stays only if K_qi / K_qj < K_ii / K_ij: the upper
     end of the general kernel ratio interval (the paper's Appendix A). It is tested as
     K_qi K_ij / K_ii < K_qj, which also holds for similarities that are zero or
@@ -90,9 +67,8 @@ def reasons(local: Local, weights: FloatArray, penalty: float) -> Reasons:
     wanted = local.cross[0] - penalty
     if scale < 1.0 and penalty > 0:
         wanted = np.full(m, -1.0)  # the penalty is beyond all measure then
-    if m == 0:
-        hidden_by = np.empty(0, np.int64)
-    else:
+    hidden_by = np.empty(0, np.int64)
+    if m:
         hidden_by = np.where(terms.max(axis=0) > 0, terms.argmax(axis=0), -1)
     neighbor = kept & (wanted > 0)
     weight_alone = np.zeros(m)
@@ -151,9 +127,9 @@ def entries_of(
     solved: Solved, rows: Rows, features: Features, settings: Settings
 ) -> list[dict[str, Any]]:
     """Describe the candidates, nearest first, with the row numbers of the input."""
-    index, why = solved.problem.index[0], solved.reasons
+    index, distance = solved.problem.index[0], solved.problem.distance[0]
     nodes = index if rows.origin is None else rows.origin[np.maximum(index, 0)]
-    ids = features.ids
+    why, ids = solved.reasons, features.ids
     measured = settings.kernel.nearness in DISTANCES  # others have similarities only
     entries: list[dict[str, Any]] = []
     for place in np.flatnonzero(index >= 0):
@@ -168,9 +144,7 @@ def entries_of(
                 "rank": len(entries) + 1,
                 "node": int(nodes[place]),
                 "id": ids[nodes[place]] if ids else None,
-                "distance": (
-                    float(solved.problem.distance[0, place]) if measured else None
-                ),
+                "distance": float(distance[place]) if measured else None,
                 "similarity": float(why.similarity[place]),
                 "weight": float(solved.found.weights[0, place]),
                 "residual": float(why.residual[place]),
@@ -194,6 +168,7 @@ def facts_of(solved: Solved, entries: list[dict[str, Any]]) -> dict[str, Any]:
     largest = float(weights.max(initial=0.0)) or 1.0
     shares = weights / largest  # squares of tiny weights would vanish
     kept = [entry for entry in entries if entry["kept"]]
+    effective = float(shares.sum() ** 2 / (shares**2).sum()) if kept else 0.0
     return {
         "candidate_count": len(entries),
         "kept": len(kept),
@@ -202,9 +177,7 @@ def facts_of(solved: Solved, entries: list[dict[str, Any]]) -> dict[str, Any]:
         "error": None if errors is None else float(errors[0]),
         "own_similarity": solved.own,
         "weight_sum": float(weights.sum()),
-        "effective_neighbors": (
-            float(shares.sum() ** 2 / (shares**2).sum()) if kept else 0.0
-        ),
+        "effective_neighbors": effective,
         "sigma": solved.sigma,
         "certificate": None if proof is None else float(proof[0]),
     }
@@ -283,7 +256,8 @@ def explain(
     chosen, running = split(options, SolveCall)
     features = features_of(features)
     settings = Settings.of(features, **chosen)
-    check_method(registry.spec(settings.method), has_error=settings.method.has_error)
+    name = registry.spec(settings.method)
+    built.check_method(name, has_error=settings.method.has_error)
     return _explained(features, settings, running, node, _searched)
 
 
@@ -315,12 +289,12 @@ def explain_built(
         or lacks candidates that cannot be found again.
     """
     features = features_of(features)
-    built = built_of(graph, features, name)
+    known = built.built_of(graph, features, name)
     running = Running(executor="serial", progress=progress or Stages())
-    found = _explained(features, built.settings, running, node, built.find)
+    found = _explained(features, known.settings, running, node, known.find)
     edges = int(graph.adjacency[[found.node]].nnz)
     facts = {**found.facts, "edges": edges, "rule": graph.provenance["rule"]}
-    notes = [*found.notes, *remark_on_error(facts["error"], graph, found.node)]
+    notes = [*found.notes, *built.remark_on_error(facts["error"], graph, found.node)]
     return replace(found, facts=facts, notes=notes)
 
 
@@ -329,21 +303,22 @@ def _explained(
     settings: Settings,
     running: Running,
     node: int | str,
-    find: Finder,
+    find: Callable[[Run, int], tuple[Candidates, Kernel]],
 ) -> Explanation:
+    """Explain a node; ``find`` has the candidates of a row and the fitted kernel."""
     asked, notes = find_node(features, node)
     with open_run(features, settings, running) as run:
         rows = run.rows
-        merged = rows.first is not None and rows.origin is not None
-        first = int(rows.first[asked]) if rows.first is not None and merged else asked
+        place = first = asked
+        if rows.first is not None and rows.origin is not None:
+            first = int(rows.first[asked])
+            place = int(np.searchsorted(rows.origin, first))
         if first != asked:
             copy, own = name_of(features, asked), name_of(features, first)
             notes.append(
                 f"node {copy} is a copy of node {own}, which is explained; in a graph "
                 "the copy hangs on it with weight 1"
             )
-        origin = rows.origin
-        place = first if origin is None else int(np.searchsorted(origin, first))
         candidates, fitted = find(run, place)
         with run.progress("solve"):
             solved = _solve(rows, place, candidates, settings, fitted)
@@ -361,15 +336,14 @@ def _explained(
         "search": candidates.backend,
         **facts_of(solved, entries),
     }
-    notes += [*run.warnings, *candidates.notes]
-    notes += remarks_on(solved)
+    notes += [*run.warnings, *candidates.notes, *remarks_on(solved)]
     return Explanation(first, name_of(features, first), entries, about, notes)
 
 
 def _searched(run: Run, place: int) -> tuple[Candidates, Kernel]:
     """Find the candidates of all rows, which say the bandwidth, and take the node's."""
     candidates, fitted = run.find_and_fit()
-    return one_row(candidates, place), fitted
+    return built.one_row(candidates, place), fitted
 
 
 def _solve(
@@ -386,11 +360,5 @@ def _solve(
     else:
         found = weigh_with_copies(settings.method, problem, rows.kept_copies, at)
     local = problem.local()
-    penalty = settings.method.l1_penalty
-    return Solved(
-        problem,
-        found,
-        reasons(local, found.weights[0], penalty),
-        float(local.own[0]),
-        fitted.bandwidth(own),
-    )
+    why = reasons(local, found.weights[0], settings.method.l1_penalty)
+    return Solved(problem, found, why, float(local.own[0]), fitted.bandwidth(own))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 _SAME = 1e-6  # errors J that differ by less, as a share, are the same
 _FOLDERS = {"method": "methods", "kernel": "kernels", "search": "search"}
-
-Finder = Callable[["Run", int], "tuple[Candidates, Kernel]"]
-"""Finds the candidates of one row, and the fitted kernel."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +63,8 @@ def built_of(graph: Graph, features: Features, name: str) -> Built:
     check_method(known["method"], has_error=recipe.weigher.has_error)
     same = features_check(features, graph, recipe)
     if same.status != "ok":
-        raise InputError(
-            f"{features.name}: not what {name} was built from: {same.text}"
-        )
+        said = f"not what {name} was built from: {same.text}"
+        raise InputError(f"{features.name}: {said}")
     if graph.candidates is None and not recipe.exact:
         raise InputError(
             f"{name}: the file does not hold the candidates that {recipe.search} "
@@ -87,8 +82,9 @@ def contradictions(
     recipe, known = recipe_of(graph, name), graph.provenance
     found: list[tuple[str, object, object]] = []
     for option, value in given.items():
-        theirs = recipe.sigma_rule if option == "sigma" else known.get(option)
+        theirs = known.get(option)
         if option == "sigma":
+            theirs = recipe.sigma_rule
             agree = _number(value) in {_number(theirs), recipe.sigma}
         elif option in _FOLDERS:
             agree = _same_plugin(_FOLDERS[option], value, str(theirs))
@@ -140,9 +136,5 @@ def check_method(method: str, *, has_error: bool) -> None:
 
 def one_row(candidates: Candidates, place: int) -> Candidates:
     """Return the candidates of a single row."""
-    at = slice(place, place + 1)
-    return replace(
-        candidates,
-        index=np.array(candidates.index[at]),
-        distance=np.array(candidates.distance[at]),
-    )
+    index, distance = candidates.index[[place]], candidates.distance[[place]]
+    return replace(candidates, index=index, distance=distance)
