@@ -14,8 +14,7 @@ from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.search import distance_of, index_dtype, ranked
 from nnkgraph.search.exact import GRAIN
-from nnkgraph.tasks.verify.checks import features_check
-from nnkgraph.tasks.verify.recipe import recipe_of
+from nnkgraph.tasks.verify.recipe import features_check, recipe_of
 
 if TYPE_CHECKING:
     from nnkgraph.build.run import Run
