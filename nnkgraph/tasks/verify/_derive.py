@@ -66,22 +66,16 @@ def ranges(
         low, high = np.minimum(low, least), np.maximum(high, most)
         slack[at] = np.maximum(slack[at], way.slack)
         count[at] += 1
-    sure = np.isin(index, clear)
-    if ways and complete:
-        sure = count == len(ways)
+    sure, known = np.isin(index, clear), ways and complete
     if recipe.method == "eps":
-        sure = np.isin(index, clear)
         low = np.where(sure, low, 0.0)
-    if not (ways and complete):
+    elif known:
+        sure = count == len(ways)
+    if not known:
         low, high = np.zeros(m), np.full(m, np.inf)
     side = np.recarray(m, SIDE)
-    side.low, side.high, side.slack, side.sure, side.maybe = (
-        low,
-        high,
-        slack,
-        sure,
-        True,
-    )
+    side.low, side.high, side.slack = low, high, slack
+    side.sure, side.maybe = sure, True
     side.heavy, side.maybe_heavy = _heavy(low, high, recipe.min_degree)
     return index, side
 
