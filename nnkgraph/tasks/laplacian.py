@@ -62,7 +62,7 @@ def scaled(adjacency: csr_array) -> tuple[csr_array, FloatArray]:
 
 
 def block(matrix: csr_array, rows: IndexArray, columns: IndexArray) -> csr_array:
-    """Return some rows and columns of a matrix."""
+    """Return some rows and columns of a matrix, both in growing order."""
     whole = len(rows) == matrix.shape[0] and len(columns) == matrix.shape[1]
     return matrix if whole else csr_array(matrix[rows][:, columns])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse.csgraph import dijkstra
 
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.laplacian import block, one_thread, pieces
@@ -37,12 +38,10 @@ def lay_out(graph: Graph, *, progress: Stages | None = None) -> Places:
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
     joined = abs(graph.adjacency)
     joined = joined.maximum(joined.T).tocsr()
-    boxes = []
-    progress = progress or Stages()
+    boxes, progress = [], progress or Stages()
     with progress("layout", graph.n_nodes) as on_rows, one_thread():
         for part in parts:
-            own = joined if len(part) == graph.n_nodes else None
-            boxes.append(_box(block(joined, part, part) if own is None else own))
+            boxes.append(_box(block(joined, part, part)))
             on_rows(len(part))
     return _framed(_packed(parts, boxes, graph.n_nodes))
 
@@ -62,8 +61,6 @@ def _box(joined: csr_array) -> Places:
 
 def _distances(joined: csr_array) -> tuple[IndexArray, NDArray[np.float32]]:
     """Return pivots, each far from those before it, and the edges to every node."""
-    from scipy.sparse.csgraph import dijkstra
-
     n = joined.shape[0]
     count = min(_PIVOTS, n)
     pivots = np.zeros(count, np.int64)

@@ -6,19 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.laplacian import (
-    SMALL,
-    block,
-    can_factor,
-    check_choice,
-    check_undirected,
-    factor,
-    pieces,
-    scaled,
-)
+from nnkgraph.tasks import laplacian as lap
+from nnkgraph.tasks.laplacian import SMALL, block, pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,14 +43,8 @@ class Solved:
 def solve(s: csr_array, b: FloatArray, root: FloatArray, solver: str) -> Solved:
     """Solve (I - S) y = b, each connected piece in the way that suits it.
 
-    Parameters
-    ----------
-    s : csr_array
-        Weights among the nodes without a label over the roots of their degrees.
-    b : array
-        One column per class.
-    root : array
-        Roots of the degrees, which include edges to labels.
+    S has the weights among nodes without a label over the roots of their degrees, which
+    include edges to labels; b has one column per class.
     """
     if not len(b):
         return Solved(b, 0.0, 0, 0)
@@ -65,13 +52,10 @@ def solve(s: csr_array, b: FloatArray, root: FloatArray, solver: str) -> Solved:
     y = np.empty_like(b)
     error, steps = 0.0, 0
     if len(direct):
-        whole = len(direct) == len(b)
-        inner = s if whole else block(s, direct, direct)
-        y[direct], worst = _factored(inner, b[direct], root[direct])
-        error = max(error, worst)
+        inner = block(s, direct, direct)
+        y[direct], error = _factored(inner, b[direct], root[direct])
     for piece in stepped:
-        whole = len(piece) == len(b)
-        inner = s if whole else block(s, piece, piece)
+        inner = block(s, piece, piece)
         for start in range(0, b.shape[1], _COLUMNS):
             some = slice(start, start + _COLUMNS)
             found, worst, count = _descended(inner, b[piece, some], root[piece])
@@ -88,11 +72,7 @@ def _divided(s: csr_array, solver: str) -> tuple[IndexArray, list[IndexArray]]:
     parts = pieces(s)
     if solver == "cg":
         return everything[:0], parts
-    large = [
-        part
-        for part in parts
-        if len(part) > SMALL and not can_factor(block(s, part, part))
-    ]
+    large = [part for part in parts if not lap.can_factor(block(s, part, part))]
     rest = np.ones(len(everything), bool)
     for part in large:
         rest[part] = False
@@ -103,11 +83,10 @@ def _factored(
     s: csr_array, b: FloatArray, root: FloatArray
 ) -> tuple[FloatArray, float]:
     """Solve by a factorization, and once more for what rounding has left."""
-    lu = factor(s)
+    lu = lap.factor(s)
     sides = np.column_stack([b, root])
     y = lu.solve(sides)
-    left = residual(s, sides, y)
-    y += lu.solve(left)
+    y += lu.solve(residual(s, sides, y))
     return y[:, :-1], error_bound(residual(s, sides, y), y, root)
 
 
@@ -206,21 +185,11 @@ class Propagated:
 
 
 class Propagator:
-    """A graph that labels are propagated on, perhaps many times.
-
-    Parameters
-    ----------
-    graph : Graph
-        Undirected.
-    name : str
-        What to call it in messages.
-    """
+    """An undirected graph that labels are propagated on, perhaps many times."""
 
     def __init__(self, graph: Graph, name: str = "graph") -> None:
-        from scipy.sparse.csgraph import connected_components
-
-        check_undirected(graph, name)
-        self.scaled, self.root = scaled(graph.adjacency)
+        lap.check_undirected(graph, name)
+        self.scaled, self.root = lap.scaled(graph.adjacency)
         _, self.component = connected_components(self.scaled, directed=False)
 
     def __call__(
@@ -233,19 +202,10 @@ class Propagator:
     ) -> Propagated:
         """Solve L_uu Y_u = -L_ul Y_l for the nodes u without a label.
 
-        Parameters
-        ----------
-        codes : (n,) array
-            Class numbers, -1 where a node has no label.
-        classes : int
-            How many classes there are.
-        laplacian : str
-            ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
-        solver : str
-            ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
+        ``codes`` are class numbers, -1 where a node has no label.
         """
-        check_choice(laplacian, LAPLACIANS)
-        check_choice(solver, SOLVERS)
+        lap.check_choice(laplacian, LAPLACIANS)
+        lap.check_choice(solver, SOLVERS)
         codes = np.asarray(codes, np.int64)
         given = codes >= 0
         if not given.any():
@@ -259,7 +219,9 @@ class Propagator:
         values = weights[labelled]
         if plain:
             values = values * self.root[labelled, np.newaxis]
-        solved = self.solved(asked, labelled, values, solver)
+        towards: Any = block(self.scaled, asked, labelled)
+        inner = block(self.scaled, asked, asked)
+        solved = solve(inner, towards @ values, root, solver)
         found = solved.y / root[:, np.newaxis] if plain else solved.y
         weights[asked] = np.maximum(found, 0.0)
         apart = np.unique(self.component[~reached])
@@ -277,14 +239,6 @@ class Propagator:
         }
         return _decided(weights, given, reached, facts)
 
-    def solved(
-        self, asked: IndexArray, labelled: IndexArray, values: FloatArray, solver: str
-    ) -> Solved:
-        """Solve for the nodes asked for, in units of the root of the degree."""
-        s = block(self.scaled, asked, asked)
-        towards: Any = block(self.scaled, asked, labelled)
-        return solve(s, towards @ values, self.root[asked], solver)
-
 
 def propagate(
     graph: Graph,
@@ -298,7 +252,14 @@ def propagate(
     """Give every node that labels reach the class with the largest weight.
 
     Labels are brought into the order of the nodes by their ids, where both have ids.
-    See ``Propagator`` for the options, and for many labelings of one graph.
+    A ``Propagator`` is for many labelings of one graph.
+
+    Parameters
+    ----------
+    laplacian : str
+        ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
+    solver : str
+        ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
 
     Examples
     --------
@@ -344,12 +305,7 @@ def errors(
 ) -> dict[str, Any] | None:
     """Count right, wrong and unreached among nodes that had no label.
 
-    Parameters
-    ----------
-    truth : (n,) array
-        True classes; -1 for a class that no label has, which is never right.
-    known : (n,) array
-        Where the truth is known.
+    The truth is -1 for a class that no label has, which is never right.
     """
     checked = known & ~found.given
     count = int(checked.sum())
