@@ -141,17 +141,10 @@ _TIED = 1 - 1e-6  # entries of this share of the largest count as equally large
 class Embedding:
     """Coordinates of the nodes of a graph."""
 
-    coordinates: FloatArray
-    """(n, p); NaN where a node was left out, 0 where a component is too small."""
-
-    eigenvalues: FloatArray
-    """(components embedded, p), smallest first; NaN where a component is too small."""
-
-    component: IndexArray
-    """(n,) the row of the eigenvalues that a node belongs to, -1 where left out."""
-
-    facts: dict[str, Any]
-    """Counts and the largest residual; plain JSON values."""
+    coordinates: FloatArray  # (n, p); NaN where left out, 0 in too small components
+    eigenvalues: FloatArray  # (components, p), smallest first; NaN where too small
+    component: IndexArray  # (n,) a node's row of the eigenvalues, -1 where left out
+    facts: dict[str, Any]  # counts and the largest residual; plain JSON values
 
 
 def embed(

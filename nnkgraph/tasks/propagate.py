@@ -163,20 +163,11 @@ LAPLACIANS = ("combinatorial", "normalized")
 class Propagated:
     """The label of every node, and how sure it is."""
 
-    codes: NDArray[np.int64]
-    """(n,) class numbers, -1 where no label reaches a node."""
-
-    confidence: FloatArray
-    """(n,) share of the winner in all class weights: 1 where given, NaN unreached."""
-
-    weights: FloatArray
-    """(n, classes) the harmonic functions; one-hot where given, NaN unreached."""
-
-    given: NDArray[np.bool_]
-    """(n,) which labels were there before."""
-
-    facts: dict[str, Any]
-    """Counts, and how the equations were solved; plain JSON values."""
+    codes: NDArray[np.int64]  # (n,) class numbers, -1 where no label reaches a node
+    confidence: FloatArray  # (n,) the winner's share: 1 where given, NaN unreached
+    weights: FloatArray  # (n, classes) harmonic functions; NaN unreached
+    given: NDArray[np.bool_]  # (n,) which labels were there before
+    facts: dict[str, Any]  # counts, and how it was solved; plain JSON values
 
     @property
     def unreached(self) -> NDArray[np.bool_]:

@@ -171,24 +171,13 @@ class Predictions:
     """What every method says about every test row."""
 
     methods: tuple[str, ...]
-    rows: IndexArray
-    """(q,) row numbers in the file of the test rows."""
-
+    rows: IndexArray  # (q,) row numbers in the file of the test rows
     ids: tuple[str, ...] | None
-    truth: IndexArray | None
-    """(q,) places in the classes, -1 where none is known."""
-
-    predicted: IndexArray
-    """(q, methods) places in the classes."""
-
-    weights: FloatArray
-    """(q, methods, classes) shares of the neighbors' weights."""
-
-    errors: FloatArray
-    """(q, methods) J, NaN where a method has none."""
-
-    neighbors: IndexArray
-    """(q, methods) how many rows have a weight; with 0 the nearest one decides."""
+    truth: IndexArray | None  # (q,) places in the classes, -1 where none is known
+    predicted: IndexArray  # (q, methods) places in the classes
+    weights: FloatArray  # (q, methods, classes) shares of the neighbors' weights
+    errors: FloatArray  # (q, methods) J, NaN where a method has none
+    neighbors: IndexArray  # (q, methods) rows with a weight; with 0 the nearest decides
 
 
 @dataclass(frozen=True)
@@ -199,9 +188,7 @@ class Classified:
     best: dict[str, Any]
     """The line with the least error in cross-validation, else the last one."""
 
-    classes: tuple[str, ...]
-    """Classes of the training rows, then those that only test rows have."""
-
+    classes: tuple[str, ...]  # of training rows, then those that only test rows have
     about: dict[str, Any]
     predictions: Predictions | None = None
     notes: list[str] = field(default_factory=list)

@@ -25,17 +25,10 @@ if TYPE_CHECKING:
 class Diagnosis:
     """Figures, what they mean, and what to do."""
 
-    figures: dict[str, Any]
-    """All numbers; plain JSON values."""
-
-    findings: list[Finding]
-    """The same in words."""
-
-    suggestion: Suggestion | None
-    """Options whose graph has no isolated node; None where no graph can."""
-
-    notes: list[str]
-    """How candidates were found."""
+    figures: dict[str, Any]  # all numbers; plain JSON values
+    findings: list[Finding]  # the same in words
+    suggestion: Suggestion | None  # without isolated nodes; None where no graph is
+    notes: list[str]  # how candidates were found
 
 
 @within_memory

@@ -36,14 +36,9 @@ _WAYS: tuple[tuple[dict[str, Any], str], ...] = (
 class Suggestion:
     """Options for ``build_graph`` that were tried out."""
 
-    settings: dict[str, Any]
-    """What differs from the options that the data was looked at with."""
-
-    reasons: list[str]
-    """Why, one line each."""
-
-    facts: dict[str, Any]
-    """What ``report.facts`` says about the graph."""
+    settings: dict[str, Any]  # what differs from the options that were given
+    reasons: list[str]  # why, one line each
+    facts: dict[str, Any]  # what ``report.facts`` says about the graph
 
 
 def better_scale(

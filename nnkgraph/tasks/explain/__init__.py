@@ -96,20 +96,11 @@ _LIGHT = 1e-8  # ``build_graph`` drops lighter edges, unless told otherwise
 class Explanation:
     """A node's candidates, nearest first, and what became of each."""
 
-    node: int
-    """The row that is explained: the first one with these values."""
-
-    name: str
-    """How people call it: its number, and its id where it has one."""
-
-    candidates: list[dict[str, Any]]
-    """One entry per candidate; plain JSON values."""
-
-    facts: dict[str, Any]
-    """What is known about the neighborhood as a whole; plain JSON values."""
-
-    notes: list[str]
-    """What the user should know."""
+    node: int  # the row that is explained: the first one with these values
+    name: str  # how people call it: its number, and its id where it has one
+    candidates: list[dict[str, Any]]  # one entry per candidate; plain JSON values
+    facts: dict[str, Any]  # about the neighborhood as a whole; plain JSON values
+    notes: list[str]  # what the user should know
 
 
 @dataclass(frozen=True)

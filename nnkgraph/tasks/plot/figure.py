@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from nnkgraph.data import FloatArray
     from nnkgraph.runtime.progress import Stages
 
-Graphs = list[tuple[str, Graph]]
-"""Graphs and the names of their files, one panel each."""
-
+Graphs = list[tuple[str, Graph]]  # graphs and the names of their files, one panel each
 SUFFIXES = (".png", ".svg", ".pdf")
 WIDTH = 5.2  # of one panel, in inches: two fill a page of text
 INK, QUIET = "#0072b2", "#767676"  # for what matters, and for what goes beside it
