@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nnkgraph.build import report
+from nnkgraph.build import report, settings
 from nnkgraph.build.query import check_columns
-from nnkgraph.build.run import Run, open_run
+from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import DEFAULT_K, Running, RunningOptions, features_of
-from nnkgraph.build.settings import split as split_options
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data import Features, Neighborhoods
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.search.auto import exact_seconds
-from nnkgraph.tasks.classify._trials import Found, Trial, chosen, make_trials, run_split
+from nnkgraph.tasks.classify._trials import (
+    Found,
+    Trial,
+    best_of,
+    make_trials,
+    run_split,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -185,9 +189,7 @@ class Classified:
     """One line per method, and what they are about."""
 
     lines: list[dict[str, Any]]
-    best: dict[str, Any]
-    """The line with the least error in cross-validation, else the last one."""
-
+    best: dict[str, Any]  # the line with the least error in validation, else the last
     classes: tuple[str, ...]  # of training rows, then those that only test rows have
     about: dict[str, Any]
     predictions: Predictions | None = None
@@ -267,15 +269,15 @@ _LARGE = 1 << 25  # values of a matrix whose parts get a pool each
 
 def _open(
     labeled: LabeledRows, trials: list[Trial], points: int, running: Running
-) -> AbstractContextManager[Run]:
+) -> Any:
     """Open a run for so many points."""
     n, d = labeled.train.x.shape
     most = max(trial.k for trial in trials)
-    settings = replace(trials[0].settings, k=max(1, min(most, n - 1)))
+    chosen = replace(trials[0].settings, k=max(1, min(most, n - 1)))
     seconds = exact_seconds(n, d)
     seconds += points * sum(row_seconds(trial.k, d) for trial in trials)
     methods = [trial.settings.method for trial in trials]
-    return open_run(labeled.train, settings, running, methods=methods, seconds=seconds)
+    return open_run(labeled.train, chosen, running, methods=methods, seconds=seconds)
 
 
 def validate(
@@ -289,7 +291,7 @@ def validate(
         predicted[out] = found.predicted
         sigma.append(found.sigma)
     wrong: list[int] = (predicted != labeled.codes[:, np.newaxis]).sum(axis=0).tolist()
-    best, lines = chosen(trials, wrong), []
+    best, lines = best_of(trials, wrong), []
     for name, place in best.items():
         values = [value for one in sigma if (value := one[place]) is not None]
         line = line_of(trials[place], float(np.mean(values)) if values else None)
@@ -458,7 +460,7 @@ def classify(
         _listed(lc),
         {"kernel": kernel, "search": search, "scale": scale, "seed": seed},
     )
-    _, running = split_options(options, RunningOptions)
+    _, running = settings.split(options, RunningOptions)
     best, found, predictions, said = trials, None, None, []
     lines: list[dict[str, Any]] = [{} for _ in trials]
     if count:

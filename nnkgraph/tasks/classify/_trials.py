@@ -112,7 +112,7 @@ def _settings(
     return made
 
 
-def chosen(trials: Sequence[Trial], wrong: Sequence[int]) -> dict[str, int]:
+def best_of(trials: Sequence[Trial], wrong: Sequence[int]) -> dict[str, int]:
     """Return for every method the place of the trial with the fewest mistakes.
 
     The first of equals wins: the smallest k, then the smallest bandwidth or L/C.
