@@ -254,20 +254,26 @@ def _fitted(run: Run, trials: list[Trial], width: int) -> list[Trial]:
     """Apply rules for the bandwidth to the distances among the rows that learn."""
     width = min(width, len(run.rows.x) - 1)
     own: Candidates | None = None
+    kernels: dict[tuple[Any, int], Any] = {}
+    for trial in trials:
+        kernel, key = trial.settings.kernel, (trial.settings.kernel, trial.k)
+        rule = getattr(kernel, "sigma", None)
+        idle = not trial.settings.method.uses_kernel
+        if idle or not isinstance(rule, str) or rule == "local":
+            kernels[key] = kernel
+            continue
+        if not width:
+            raise InputError(
+                "only one training row is distinct: it has no distances to take "
+                "sigma from: give one"
+            )
+        own = own or registry.create("search", "auto").find(run.wanted(width))
+        if key not in kernels:
+            kernels[key] = kernel.fit(_cut(own, trial.k))
     fitted = []
     for trial in trials:
-        settings = trial.settings
-        rule = getattr(settings.kernel, "sigma", None)
-        if settings.method.uses_kernel and isinstance(rule, str) and rule != "local":
-            if not width:
-                raise InputError(
-                    "only one training row is distinct: it has no distances to take "
-                    "sigma from: give one"
-                )
-            own = own or registry.create("search", "auto").find(run.wanted(width))
-            kernel = settings.kernel.fit(_cut(own, trial.k))
-            settings = replace(settings, kernel=kernel)
-        fitted.append(replace(trial, settings=settings))
+        kernel = kernels[trial.settings.kernel, trial.k]
+        fitted.append(replace(trial, settings=replace(trial.settings, kernel=kernel)))
     return fitted
 
 

@@ -269,20 +269,7 @@ def explain_built(
     """Explain a node of a graph with the parameters that the graph carries.
 
     Bandwidth and stored candidates are the graph's own, so that nothing is searched
-    but what belongs to the node.
-
-    Parameters
-    ----------
-    graph : Graph
-        With the provenance that ``build_graph`` gave it.
-    name : str
-        What messages call the graph.
-
-    Raises
-    ------
-    InputError
-        Where the graph does not say how it was built, was built from other features,
-        or lacks candidates that cannot be found again.
+    but what belongs to the node. Messages call the graph by its name.
     """
     features = features_of(features)
     known = built_of(graph, features, name)
