@@ -210,9 +210,7 @@ class Propagator:
         values = weights[labelled]
         if plain:
             values = values * self.root[labelled, np.newaxis]
-        towards: Any = block(self.scaled, asked, labelled)
-        inner = block(self.scaled, asked, asked)
-        solved = solve(inner, towards @ values, root, solver)
+        solved = self.solved(asked, labelled, values, solver)
         found = solved.y / root[:, np.newaxis] if plain else solved.y
         weights[asked] = np.maximum(found, 0.0)
         apart = np.unique(self.component[~reached])
@@ -229,6 +227,14 @@ class Propagator:
             "error_bound": solved.error if np.isfinite(solved.error) else None,
         }
         return _decided(weights, given, reached, facts)
+
+    def solved(
+        self, asked: IndexArray, labelled: IndexArray, values: FloatArray, solver: str
+    ) -> Solved:
+        """Solve for the nodes asked for, in units of the root of the degree."""
+        s = block(self.scaled, asked, asked)
+        towards: Any = block(self.scaled, asked, labelled)
+        return solve(s, towards @ values, self.root[asked], solver)
 
 
 def propagate(
