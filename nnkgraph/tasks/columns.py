@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,24 +26,17 @@ class Finding:
 
     section: str
     text: str
-    advice: bool = False
-    """Whether it asks for something to be done."""
-
-    bars: list[tuple[str, int]] = field(default_factory=list)
-    """Labels and counts of a small histogram."""
+    advice: bool = False  # whether it asks for something to be done
+    bars: list[tuple[str, int]] = field(default_factory=list)  # of a histogram
 
 
 def bars_of(histogram: list[dict[str, int]]) -> list[tuple[str, int]]:
     """Return the label and the count of every bar."""
-    return [
-        (
-            f"{bar['from']}"
-            if bar["from"] == bar["to"]
-            else f"{bar['from']}-{bar['to']}",
-            bar["count"],
-        )
-        for bar in histogram
-    ]
+    bars = []
+    for bar in histogram:
+        low, high = bar["from"], bar["to"]
+        bars.append((f"{low}" if low == high else f"{low}-{high}", bar["count"]))
+    return bars
 
 
 def share(part: int, total: int) -> str:
@@ -50,8 +44,7 @@ def share(part: int, total: int) -> str:
     return f"{part} of {total} ({100 * part / total:.1f} %)"
 
 
-_ROWS = 10
-"""Whole numbers of fewer rows are in order by chance."""
+_ROWS = 10  # whole numbers of fewer rows are in order by chance
 
 
 def key_facts(features: Features) -> list[dict[str, Any]]:
@@ -106,21 +99,14 @@ def _why(values: NDArray[Any], *, called: bool) -> str:
     return "has the name of a key" if called else ""
 
 
-_FEW = 10
-"""One column in so many may hold most of the variance before that is remarkable."""
-
-_APART = 10.0
-"""Scales differ by orders of magnitude where the widest is so many times the usual."""
-
+_FEW = 10  # one column in so many may hold most of the variance
+_APART = 10.0  # scales are apart where the widest is so many times the usual
+# Up to so many columns are a table of all sorts of things: of those, no quarter may be
+# so narrow; of more, such as pixels, many may be.
 _TABLE, _PART = 50, 0.25
-"""Up to so many columns are a table of all sorts of things: of those, no quarter may be
-so narrow; of more, such as pixels, many may be."""
 
-_UNCORRELATED = 1e-3
-"""Principal components have correlations below this, measured columns hardly ever."""
-
-_LOOKED_AT = 50
-"""Columns that are tested for being principal components."""
+_UNCORRELATED = 1e-3  # correlations of principal components are below this
+_LOOKED_AT = 50  # columns that are tested for being principal components
 
 
 def describe_columns(features: Features, kernel: str) -> dict[str, Any]:
@@ -141,18 +127,8 @@ def describe_columns(features: Features, kernel: str) -> dict[str, Any]:
 def column_facts(x: NDArray[Any]) -> dict[str, Any]:
     """Describe the columns; ``scale_apart`` says that a few drown the others.
 
-    Parameters
-    ----------
-    x : (n, d) array
-        The features as they were read; they may be a memory map.
-
-    Returns
-    -------
-    dict
-        ``constant`` columns and which, ``zero_rows``, ``largest`` column and its
-        ``largest_share`` of the variance, ``columns_90`` that hold 90 % of it,
-        ``scale_ratio`` of the widest to the usual column, the columns that are
-        ``narrow`` beside the widest, narrowest first, and what follows.
+    ``columns_90`` hold 90 % of the variance, ``scale_ratio`` is that of the widest to
+    the usual column, ``narrow`` are those beside the widest, narrowest first.
     """
     n, d = x.shape
     mean = sum(block.sum(axis=0, dtype=np.float64) for block in _blocks(x)) / n
@@ -228,50 +204,41 @@ def column_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     columns, scale = figures["columns"], figures["scale"]
     if not columns:
         return
-    d = columns["columns"]
+    say, d = partial(Finding, "data"), columns["columns"]
     for key in columns["keys"]:
         told = f"{_key(key, columns, named=figures['ids'])}, and look again"
-        yield Finding("data", told, advice=True)
-    if columns["zero_rows"]:
-        yield Finding(
-            "data",
-            f"{_rows(columns['zero_rows'])} all zeros: `kernel='cosine'` and "
-            "`scale='unit'` refuse them",
-        )
+        yield say(told, advice=True)
+    if zero := columns["zero_rows"]:
+        rows = "1 row is" if zero == 1 else f"{zero} rows are"
+        yield say(f"{rows} all zeros: `kernel='cosine'` and `scale='unit'` refuse them")
     if columns["constant"]:
-        yield Finding("data", _constant(columns))
+        yield say(_constant(columns))
     if d < 2:
         return
     before = "" if scale == "none" else f"before `scale={scale!r}` "
-    yield Finding(
-        "data",
+    yield say(
         f"{before}the widest column, {_name(columns['largest'], columns)}, is "
         f"{columns['scale_ratio']:.3g} times as wide as the usual one and holds "
         f"{100 * columns['largest_share']:.1f} % of the variance; "
-        f"{columns['columns_90']} of {d} hold 90 %",
+        f"{columns['columns_90']} of {d} hold 90 %"
     )
-    if not before:
-        yield from _scales(columns)
-
-
-def _scales(columns: dict[str, Any]) -> Iterator[Finding]:
+    if before or not columns["scale_apart"]:
+        return
     if columns["principal"]:
-        yield Finding(
-            "data",
+        yield say(
             "few columns hold most of the variance, but they are uncorrelated and in "
-            "falling order, as principal components are: leave their scales alone",
+            "falling order, as principal components are: leave their scales alone"
         )
-    elif columns["scale_apart"]:
-        narrow = columns["narrow"]
-        one = len(narrow) == 1
-        yield Finding(
-            "data",
-            f"{share(len(narrow), columns['columns'])} columns "
-            f"{'is' if one else 'are'} less than a tenth as wide as the widest and "
-            f"hardly {'counts' if one else 'count'} ({_names(narrow, columns)}): try "
-            "`scale='standard'`, unless the scales are meant",
-            advice=True,
-        )
+        return
+    narrow = columns["narrow"]
+    one = len(narrow) == 1
+    yield say(
+        f"{share(len(narrow), d)} columns {'is' if one else 'are'} less than a tenth "
+        f"as wide as the widest and hardly {'counts' if one else 'count'} "
+        f"({_names(narrow, columns)}): try `scale='standard'`, unless the scales are "
+        "meant",
+        advice=True,
+    )
 
 
 def remarks(columns: dict[str, Any], *, named: bool) -> Iterator[str]:
@@ -298,10 +265,6 @@ def _constant(columns: dict[str, Any]) -> str:
     return f"{said} constant" + (f": {_names(which, columns)}" if which else "")
 
 
-def _rows(count: int) -> str:
-    return "1 row is" if count == 1 else f"{count} rows are"
-
-
 def _names(which: list[int], columns: dict[str, Any]) -> str:
     """Return what some columns are called, the first of them."""
     some = ", ".join(_name(at, columns) for at in which[:_SHOWN])
@@ -324,8 +287,7 @@ def _name(at: int, columns: dict[str, Any]) -> str:
     return repr(names[at]) if names and names[at] else f"number {at} from 0"
 
 
-_MOST_VALUES = 10**7
-"""More are not looked at in passing."""
+_MOST_VALUES = 10**7  # more are not looked at in passing
 
 
 def column_remarks(features: Features, kernel: str, scale: str) -> list[str]:

@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nnkgraph.build import report, solve
-from nnkgraph.build.run import open_run
-from nnkgraph.build.settings import (
-    DEFAULT_K,
-    RunningOptions,
-    Settings,
-    features_of,
-    split,
-)
+from nnkgraph.build import report, settings, solve
+from nnkgraph.build.run import Run, open_run
+from nnkgraph.build.settings import DEFAULT_K, RunningOptions, Settings, features_of
 from nnkgraph.build.symmetrize import symmetrize
-from nnkgraph.data import Candidates, Graph
+from nnkgraph.data import Candidates, Features, Graph
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.tasks.plot import new_figure
@@ -28,8 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.build.run import Run
-    from nnkgraph.data import Features
     from nnkgraph.kernels import Kernel
 
 
@@ -43,9 +35,7 @@ class CompareCall(RunningOptions, total=False):
     seed: int
 
 
-METHODS = ("knn", "nnk", "omp", "mp")
-"""What is compared where nobody says otherwise: the paper's sparsity figure."""
-
+METHODS = ("knn", "nnk", "omp", "mp")  # as in the paper's sparsity figure
 NUMBERS = (10, 20, 30, 40, 50)
 
 
@@ -92,7 +82,7 @@ def compare(
     >>> [line["method"] for line in found.lines]
     ['knn', 'knn', 'nnk']
     """
-    chosen, running = split(options, CompareCall)
+    chosen, running = settings.split(options, CompareCall)
     features = features_of(features)
     if len(features.x) < 2:
         raise InputError(
@@ -101,12 +91,8 @@ def compare(
     numbers = _numbers(k, len(features.x))
     if not methods:
         raise ParameterError("there is no method to compare")
-    each = {
-        name: Settings.of(
-            features, k=numbers[-1], method=name, min_weight=min_weight, **chosen
-        )
-        for name in methods
-    }
+    given: dict[str, Any] = {"k": numbers[-1], "min_weight": min_weight, **chosen}
+    each = {name: Settings.of(features, method=name, **given) for name in methods}
     first = max(each.values(), key=lambda one: one.width)
     lines = []
     others = [one.method for one in each.values()]
@@ -121,9 +107,9 @@ def compare(
         reference = _cut(found, min(DEFAULT_K, numbers[-1]))
         fitted = first.kernel.fit(reference)
         with run.progress("solve", len(each) * len(numbers), "graphs") as on_graphs:
-            for name, settings in each.items():
+            for name, own in each.items():
                 for number in numbers:
-                    lines += _lines(run, name, settings, number, found, fitted)
+                    lines += _lines(run, name, own, number, found, fitted)
                     on_graphs(1)
     rows = run.rows
     bandwidth = fitted.bandwidth(reference)
@@ -147,61 +133,44 @@ def _numbers(k: Sequence[int] | None, n: int) -> list[int]:
 
 def _cut(found: Candidates, k: int) -> Candidates:
     """Return the k best of all candidates."""
-    return replace(
-        found,
-        index=np.ascontiguousarray(found.index[:, :k]),
-        distance=np.ascontiguousarray(found.distance[:, :k]),
-    )
+    index, distance = found.index[:, :k], found.distance[:, :k]
+    index, distance = np.ascontiguousarray(index), np.ascontiguousarray(distance)
+    return replace(found, index=index, distance=distance)
 
 
 def _lines(
-    run: Run, name: str, settings: Settings, k: int, found: Candidates, fitted: Kernel
+    run: Run, name: str, chosen: Settings, k: int, found: Candidates, fitted: Kernel
 ) -> list[dict[str, Any]]:
     """Build the graphs of one method and one k."""
     start = time.perf_counter()
-    method, x, min_weight = settings.method, run.rows.x, settings.min_weight
+    method, x, min_weight = chosen.method, run.rows.x, chosen.min_weight
     candidates = method.gather(run.wanted(k), _cut(found, method.width(k)), fitted)
     solved = solve.solve(run.pool, x, candidates, kernel=fitted, method=method, k=k)
     seconds = time.perf_counter() - start
     errors = report.error_facts(solved.errors)
     lines = []
-    for rule in ("max", "mutual") if name == "knn" else (settings.rule,):
+    for rule in ("max", "mutual") if name == "knn" else (chosen.rule,):
         begin = time.perf_counter()
         own = report.own_similarity(x, candidates, fitted, method)
         adjacency, _ = symmetrize(
             candidates, solved, rule=rule, min_weight=min_weight, own=own
         )
         facts = report.facts(Graph(adjacency))
-        lines.append(
-            {
-                "method": name,
-                "rule": rule,
-                "k": k,
-                "edges": facts["edges"],
-                "edges_per_node": facts["edges_per_node"],
-                "components": facts["components"],
-                "isolated": facts["isolated"],
-                "mean_error": errors["mean"] if errors else None,
-                "seconds": seconds + time.perf_counter() - begin,
-                "failure": solved.failure,
-            }
-        )
+        names = ("edges", "edges_per_node", "components", "isolated")
+        line = {"method": name, "rule": rule, "k": k, **{n: facts[n] for n in names}}
+        line["mean_error"] = errors["mean"] if errors else None
+        line["seconds"] = seconds + time.perf_counter() - begin
+        lines.append({**line, "failure": solved.failure})
     return lines
 
 
+# Told apart by color-blind readers too.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Told apart by color-blind readers too."""
-
 _MARKERS = "osD^vPX*"
 
 
 def draw_curves(lines: list[dict[str, Any]], title: str) -> Any:
-    """Draw edges per node over k, one curve for every method and rule.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Draw edges per node over k, one curve for every method and rule."""
     figure = new_figure(6.4, 4.4)
     axes: Any = figure.add_subplot()
     names = list(dict.fromkeys((line["method"], line["rule"]) for line in lines))

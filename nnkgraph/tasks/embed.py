@@ -9,37 +9,20 @@ import numpy as np
 
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.laplacian import (
-    block,
-    can_factor,
-    check_choice,
-    check_undirected,
-    factor,
-    one_thread,
-    pieces,
-    scaled,
-)
+from nnkgraph.tasks import laplacian
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from nnkgraph.data import FloatArray, Graph, IndexArray
 
-
 SOLVERS = ("auto", "dense", "factor", "lanczos")
 
-_DENSE = 500
-"""Up to so many nodes all eigenvectors are as cheap as a few."""
-
-_SHIFT = 1e-7
-"""Keeps I - S from being singular; far below the second eigenvalue of most graphs."""
-
-_SPARE = 2
-"""Eigenvectors beyond those asked for: equal eigenvalues at the end come along."""
-
+_DENSE = 500  # up to so many nodes all eigenvectors are as cheap as a few
+_SHIFT = 1e-7  # keeps I - S from being singular; far below most second eigenvalues
+_SPARE = 2  # eigenvectors more than asked for: equal eigenvalues come along
 _TOLERANCE = 1e-13
 _WORST = 1e-9
 _RESTARTS = 1000
@@ -74,7 +57,7 @@ def smallest(
 def _chosen(s: csr_array, wanted: int) -> str:
     if s.shape[0] <= max(_DENSE, 2 * wanted):
         return "dense"
-    return "factor" if can_factor(s) else "lanczos"
+    return "factor" if laplacian.can_factor(s) else "lanczos"
 
 
 def _dense(s: csr_array, constant: FloatArray) -> FloatArray:
@@ -85,7 +68,7 @@ def _dense(s: csr_array, constant: FloatArray) -> FloatArray:
 
 def _inverse(s: csr_array, constant: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Return the product with the inverse: small eigenvalues are far apart there."""
-    lu = factor(s, _SHIFT)
+    lu = laplacian.factor(s, _SHIFT)
 
     def apply(x: FloatArray) -> Any:
         x = lu.solve(x - constant * (constant @ x))
@@ -151,25 +134,17 @@ def _hopeless() -> ResourceError:
 
 COMPONENTS = ("largest", "each")
 
-_TIED = 1 - 1e-6
-"""Entries of at least this share of the largest count as equally large."""
+_TIED = 1 - 1e-6  # entries of this share of the largest count as equally large
 
 
 @dataclass(frozen=True)
 class Embedding:
     """Coordinates of the nodes of a graph."""
 
-    coordinates: FloatArray
-    """(n, p); NaN where a node was left out, 0 where a component is too small."""
-
-    eigenvalues: FloatArray
-    """(components embedded, p), smallest first; NaN where a component is too small."""
-
-    component: NDArray[np.int64]
-    """(n,) the row of the eigenvalues that a node belongs to, -1 where left out."""
-
-    facts: dict[str, Any]
-    """Counts and the largest residual; plain JSON values."""
+    coordinates: FloatArray  # (n, p); NaN where left out, 0 in too small components
+    eigenvalues: FloatArray  # (components, p), smallest first; NaN where too small
+    component: IndexArray  # (n,) a node's row of the eigenvalues, -1 where left out
+    facts: dict[str, Any]  # counts and the largest residual; plain JSON values
 
 
 def embed(
@@ -203,24 +178,27 @@ def embed(
     >>> nnkgraph.embed(graph, dimensions=2).coordinates.shape
     (100, 2)
     """
-    _check(dimensions, component, solver)
-    check_undirected(graph, name)
+    if dimensions < 1:
+        raise ParameterError(f"{dimensions} dimensions: at least 1 is needed")
+    laplacian.check_choice(component, COMPONENTS)
+    laplacian.check_choice(solver, SOLVERS)
+    laplacian.check_undirected(graph, name)
     progress = progress or Stages()
-    s, root = scaled(graph.adjacency)
-    parts = sorted(pieces(s), key=len, reverse=True)
+    s, root = laplacian.scaled(graph.adjacency)
+    parts = sorted(laplacian.pieces(s), key=len, reverse=True)
     taken = parts[:1] if component == "largest" else parts
     _check_size(len(parts[0]), dimensions, name, alone=component == "largest")
     coordinates = np.full((graph.n_nodes, dimensions), np.nan)
     eigenvalues = np.full((len(taken), dimensions), np.nan)
     place = np.full(graph.n_nodes, -1)
     worst = 0.0
-    with progress("solve", sum(map(len, taken))) as on_rows, one_thread():
+    with progress("solve", sum(map(len, taken))) as on_rows, laplacian.one_thread():
         for at, part in enumerate(taken):
             place[part] = at
             coordinates[part] = 0.0
             p = min(dimensions, len(part) - 1)
             if p:
-                inner = s if len(part) == graph.n_nodes else block(s, part, part)
+                inner = laplacian.block(s, part, part)
                 found = smallest(inner, root[part], p, solver)
                 eigenvalues[at, :p] = found[0]
                 worst = max(worst, found[2])
@@ -237,13 +215,6 @@ def embed(
         "residual": worst,
     }
     return Embedding(coordinates, eigenvalues, place, facts)
-
-
-def _check(dimensions: int, component: str, solver: str) -> None:
-    if dimensions < 1:
-        raise ParameterError(f"{dimensions} dimensions: at least 1 is needed")
-    check_choice(component, COMPONENTS)
-    check_choice(solver, SOLVERS)
 
 
 def _check_size(largest: int, dimensions: int, name: str, *, alone: bool) -> None:

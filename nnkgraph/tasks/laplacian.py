@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array, diags_array
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from nnkgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from nnkgraph.data import FloatArray, Graph, IndexArray
 
-SMALL = 2000
-"""Up to so many nodes a factorization is cheap whatever the edges."""
-
-_FILL = 25_000_000
-"""Nonzeros of a factor that fit into about a gigabyte with all they need."""
+SMALL = 2000  # up to so many nodes a factorization is cheap whatever the edges
+_FILL = 25_000_000  # nonzeros of a factor that fit into about a gigabyte
 
 
 def check_undirected(graph: Graph, name: str) -> None:
@@ -52,12 +49,8 @@ def scaled(adjacency: csr_array) -> tuple[csr_array, FloatArray]:
 
     Self loops count for nothing; the row of a node without edges stays empty.
     """
-    from scipy.sparse import csr_array
-
     loops = adjacency.diagonal()
     if loops.any():
-        from scipy.sparse import diags_array
-
         adjacency = csr_array(adjacency - diags_array(loops))
         adjacency.eliminate_zeros()
     root = np.sqrt(np.asarray(adjacency.sum(axis=1), np.float64))
@@ -69,16 +62,13 @@ def scaled(adjacency: csr_array) -> tuple[csr_array, FloatArray]:
 
 
 def block(matrix: csr_array, rows: IndexArray, columns: IndexArray) -> csr_array:
-    """Return some rows and columns of a matrix."""
-    from scipy.sparse import csr_array
-
-    return csr_array(matrix[rows][:, columns])
+    """Return some rows and columns of a matrix, both in growing order."""
+    whole = len(rows) == matrix.shape[0] and len(columns) == matrix.shape[1]
+    return matrix if whole else csr_array(matrix[rows][:, columns])
 
 
 def pieces(matrix: csr_array) -> list[IndexArray]:
     """Return the nodes of every connected component, in the order of the nodes."""
-    from scipy.sparse.csgraph import connected_components
-
     count, label = connected_components(matrix, directed=False)
     order = np.argsort(label, kind="stable")
     return np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
@@ -91,15 +81,11 @@ def can_factor(matrix: csr_array) -> bool:
     are narrow, and so is the factor. In many dimensions one layer holds a third of
     all nodes, and its square is the size of the factor.
     """
-    if matrix.shape[0] <= SMALL:
-        return True
-    return fill(matrix) <= _FILL
+    return matrix.shape[0] <= SMALL or fill(matrix) <= _FILL
 
 
 def fill(matrix: csr_array) -> float:
     """Estimate the nonzeros of the factor of a connected piece, within about two."""
-    from scipy.sparse.csgraph import dijkstra
-
     start, width = 0, 0
     for _ in range(2):  # the second search starts at an end
         steps = dijkstra(matrix, indices=[start], unweighted=True)[0].astype(np.int64)
@@ -111,7 +97,6 @@ def fill(matrix: csr_array) -> float:
 
 def factor(matrix: csr_array, shift: float = 0.0) -> Any:
     """Factor (1 + shift) I - matrix, which is positive definite."""
-    from scipy.sparse import csc_array, diags_array
     from scipy.sparse.linalg import splu
 
     diagonal = diags_array(np.full(matrix.shape[0], 1.0 + shift))

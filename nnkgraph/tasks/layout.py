@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse.csgraph import dijkstra
 
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.laplacian import block, one_thread, pieces
@@ -22,20 +23,11 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.float64]
 
-_PIVOTS = 50
-"""Nodes that all others keep their distance to."""
-
-_SWEEPS = 30
-"""More change little."""
-
-_APART = 0.1
-"""Nodes with the same neighbors are moved by about this share of an edge."""
-
-_THIN = 4
-"""Of boxes that are longer and thinner than this, the room is not spent on length."""
-
-_GAP = 1.0
-"""Room between components: about that between two nodes."""
+_PIVOTS = 50  # nodes that all others keep their distance to
+_SWEEPS = 30  # more change little
+_APART = 0.1  # nodes with the same neighbors are moved by about this share of an edge
+_THIN = 4  # of boxes thinner than this, the room is not spent on length
+_GAP = 1.0  # room between components: about that between two nodes
 
 
 def lay_out(graph: Graph, *, progress: Stages | None = None) -> Places:
@@ -46,12 +38,10 @@ def lay_out(graph: Graph, *, progress: Stages | None = None) -> Places:
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
     joined = abs(graph.adjacency)
     joined = joined.maximum(joined.T).tocsr()
-    boxes = []
-    progress = progress or Stages()
+    boxes, progress = [], progress or Stages()
     with progress("layout", graph.n_nodes) as on_rows, one_thread():
         for part in parts:
-            own = joined if len(part) == graph.n_nodes else None
-            boxes.append(_box(block(joined, part, part) if own is None else own))
+            boxes.append(_box(block(joined, part, part)))
             on_rows(len(part))
     return _framed(_packed(parts, boxes, graph.n_nodes))
 
@@ -71,8 +61,6 @@ def _box(joined: csr_array) -> Places:
 
 def _distances(joined: csr_array) -> tuple[IndexArray, NDArray[np.float32]]:
     """Return pivots, each far from those before it, and the edges to every node."""
-    from scipy.sparse.csgraph import dijkstra
-
     n = joined.shape[0]
     count = min(_PIVOTS, n)
     pivots = np.zeros(count, np.int64)

@@ -6,19 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.laplacian import (
-    SMALL,
-    block,
-    can_factor,
-    check_choice,
-    check_undirected,
-    factor,
-    pieces,
-    scaled,
-)
+from nnkgraph.tasks import laplacian as lap
+from nnkgraph.tasks.laplacian import SMALL, block, pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,46 +23,28 @@ if TYPE_CHECKING:
 
 SOLVERS = ("auto", "factor", "cg")
 
-_ACCURACY = 1e-10
-"""Bound on the relative error at which the work is done."""
-
-_FLOOR = 1e-15
-"""A residual, relative to the degrees, that rounding does not let fall further."""
-
+_ACCURACY = 1e-10  # bound on the relative error at which the work is done
+_FLOOR = 1e-15  # a residual, relative to the degrees, that rounding keeps from falling
 _WORST = 1e-6
 _STEPS = 20_000
-_COLUMNS = 16
-"""Right sides that are solved at a time: they share every pass over the edges."""
+_COLUMNS = 16  # right sides solved at a time: they share every pass over the edges
 
 
 @dataclass(frozen=True)
 class Solved:
     """The solution, and how good it is."""
 
-    y: FloatArray
-    """(m, c), in units of the square root of the degree."""
-
-    error: float
-    """Bound on the error, relative to the largest value."""
-
-    factored: int
-    """Nodes whose equations were solved by a factorization, the others by steps."""
-
-    steps: int
-    """Steps of conjugate gradients in all."""
+    y: FloatArray  # (m, c), in units of the square root of the degree
+    error: float  # bound on the error, relative to the largest value
+    factored: int  # nodes that were solved by a factorization, the others by steps
+    steps: int  # steps of conjugate gradients in all
 
 
 def solve(s: csr_array, b: FloatArray, root: FloatArray, solver: str) -> Solved:
     """Solve (I - S) y = b, each connected piece in the way that suits it.
 
-    Parameters
-    ----------
-    s : csr_array
-        Weights among the nodes without a label over the roots of their degrees.
-    b : array
-        One column per class.
-    root : array
-        Roots of the degrees, which include edges to labels.
+    S has the weights among nodes without a label over the roots of their degrees, which
+    include edges to labels; b has one column per class.
     """
     if not len(b):
         return Solved(b, 0.0, 0, 0)
@@ -77,13 +52,10 @@ def solve(s: csr_array, b: FloatArray, root: FloatArray, solver: str) -> Solved:
     y = np.empty_like(b)
     error, steps = 0.0, 0
     if len(direct):
-        whole = len(direct) == len(b)
-        inner = s if whole else block(s, direct, direct)
-        y[direct], worst = _factored(inner, b[direct], root[direct])
-        error = max(error, worst)
+        inner = block(s, direct, direct)
+        y[direct], error = _factored(inner, b[direct], root[direct])
     for piece in stepped:
-        whole = len(piece) == len(b)
-        inner = s if whole else block(s, piece, piece)
+        inner = block(s, piece, piece)
         for start in range(0, b.shape[1], _COLUMNS):
             some = slice(start, start + _COLUMNS)
             found, worst, count = _descended(inner, b[piece, some], root[piece])
@@ -100,11 +72,7 @@ def _divided(s: csr_array, solver: str) -> tuple[IndexArray, list[IndexArray]]:
     parts = pieces(s)
     if solver == "cg":
         return everything[:0], parts
-    large = [
-        part
-        for part in parts
-        if len(part) > SMALL and not can_factor(block(s, part, part))
-    ]
+    large = [part for part in parts if not lap.can_factor(block(s, part, part))]
     rest = np.ones(len(everything), bool)
     for part in large:
         rest[part] = False
@@ -115,11 +83,10 @@ def _factored(
     s: csr_array, b: FloatArray, root: FloatArray
 ) -> tuple[FloatArray, float]:
     """Solve by a factorization, and once more for what rounding has left."""
-    lu = factor(s)
+    lu = lap.factor(s)
     sides = np.column_stack([b, root])
     y = lu.solve(sides)
-    left = residual(s, sides, y)
-    y += lu.solve(left)
+    y += lu.solve(residual(s, sides, y))
     return y[:, :-1], error_bound(residual(s, sides, y), y, root)
 
 
@@ -196,20 +163,11 @@ LAPLACIANS = ("combinatorial", "normalized")
 class Propagated:
     """The label of every node, and how sure it is."""
 
-    codes: NDArray[np.int64]
-    """(n,) class numbers, -1 where no label reaches a node."""
-
-    confidence: FloatArray
-    """(n,) share of the winner in all class weights: 1 where given, NaN unreached."""
-
-    weights: FloatArray
-    """(n, classes) the harmonic functions; one-hot where given, NaN unreached."""
-
-    given: NDArray[np.bool_]
-    """(n,) which labels were there before."""
-
-    facts: dict[str, Any]
-    """Counts, and how the equations were solved; plain JSON values."""
+    codes: NDArray[np.int64]  # (n,) class numbers, -1 where no label reaches a node
+    confidence: FloatArray  # (n,) the winner's share: 1 where given, NaN unreached
+    weights: FloatArray  # (n, classes) harmonic functions; NaN unreached
+    given: NDArray[np.bool_]  # (n,) which labels were there before
+    facts: dict[str, Any]  # counts, and how it was solved; plain JSON values
 
     @property
     def unreached(self) -> NDArray[np.bool_]:
@@ -218,21 +176,11 @@ class Propagated:
 
 
 class Propagator:
-    """A graph that labels are propagated on, perhaps many times.
-
-    Parameters
-    ----------
-    graph : Graph
-        Undirected.
-    name : str
-        What to call it in messages.
-    """
+    """An undirected graph that labels are propagated on, perhaps many times."""
 
     def __init__(self, graph: Graph, name: str = "graph") -> None:
-        from scipy.sparse.csgraph import connected_components
-
-        check_undirected(graph, name)
-        self.scaled, self.root = scaled(graph.adjacency)
+        lap.check_undirected(graph, name)
+        self.scaled, self.root = lap.scaled(graph.adjacency)
         _, self.component = connected_components(self.scaled, directed=False)
 
     def __call__(
@@ -245,19 +193,10 @@ class Propagator:
     ) -> Propagated:
         """Solve L_uu Y_u = -L_ul Y_l for the nodes u without a label.
 
-        Parameters
-        ----------
-        codes : (n,) array
-            Class numbers, -1 where a node has no label.
-        classes : int
-            How many classes there are.
-        laplacian : str
-            ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
-        solver : str
-            ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
+        ``codes`` are class numbers, -1 where a node has no label.
         """
-        check_choice(laplacian, LAPLACIANS)
-        check_choice(solver, SOLVERS)
+        lap.check_choice(laplacian, LAPLACIANS)
+        lap.check_choice(solver, SOLVERS)
         codes = np.asarray(codes, np.int64)
         given = codes >= 0
         if not given.any():
@@ -310,7 +249,14 @@ def propagate(
     """Give every node that labels reach the class with the largest weight.
 
     Labels are brought into the order of the nodes by their ids, where both have ids.
-    See ``Propagator`` for the options, and for many labelings of one graph.
+    A ``Propagator`` is for many labelings of one graph.
+
+    Parameters
+    ----------
+    laplacian : str
+        ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
+    solver : str
+        ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
 
     Examples
     --------
@@ -356,12 +302,7 @@ def errors(
 ) -> dict[str, Any] | None:
     """Count right, wrong and unreached among nodes that had no label.
 
-    Parameters
-    ----------
-    truth : (n,) array
-        True classes; -1 for a class that no label has, which is never right.
-    known : (n,) array
-        Where the truth is known.
+    The truth is -1 for a class that no label has, which is never right.
     """
     checked = known & ~found.given
     count = int(checked.sum())

@@ -78,8 +78,7 @@ def embedding_content(path: str, graph: Graph, found: Embedding) -> bytes:
 
 LABEL_SUFFIXES = (".csv", ".tsv", ".npz")
 
-_MOST = 50
-"""Up to so many classes have a column each in a table of text."""
+_MOST = 50  # up to so many classes have a column each in a table of text
 
 
 def label_content(

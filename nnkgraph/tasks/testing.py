@@ -13,7 +13,6 @@ nnkgraph's own plug-ins pass the same checks.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import pickle
 import tempfile
@@ -26,28 +25,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from nnkgraph import formats
+from nnkgraph import data, formats
 from nnkgraph.build.symmetrize import RULES
-from nnkgraph.data import Answers, Candidates, Graph
+from nnkgraph.data import Candidates, Graph
 from nnkgraph.data.pairs import BASES, cross_values
 from nnkgraph.data.similarity import FORMS
 from nnkgraph.errors import NnkGraphError, ParameterError
-from nnkgraph.formats import Extras, TextOptions
-from nnkgraph.kernels import Problem
+from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime import blocks, registry
 from nnkgraph.runtime.files import Source
-from nnkgraph.search import Wanted, distance_of, ranked
+from nnkgraph.search import Search, Wanted, distance_of, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from nnkgraph.data import Features, FloatArray, IndexArray, Neighborhoods
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.data import FloatArray, IndexArray, Neighborhoods
     from nnkgraph.methods import Method
     from nnkgraph.runtime.executors import Executor, Shared
-    from nnkgraph.search import Search
 
 __all__ = [
     "check_executor",
@@ -58,8 +54,7 @@ __all__ = [
 ]
 
 _K = 6
-_PROVEN = 1e-9
-"""The largest certificate that a node may have."""
+_PROVEN = 1e-9  # the largest certificate that a node may have
 
 
 def check_method(plugin: Any, *, kernel: Any = "gaussian") -> None:
@@ -71,11 +66,6 @@ def check_method(plugin: Any, *, kernel: Any = "gaussian") -> None:
         The method; a class is made with its defaults.
     kernel : class, object or str
         A kernel that it works with, without open similarities of its own.
-
-    Raises
-    ------
-    AssertionError
-        Which says what is wrong.
     """
     method: Method = _plugin("methods", plugin)
     similarity: Kernel = _plugin("kernels", kernel)
@@ -88,21 +78,17 @@ def check_method(plugin: Any, *, kernel: Any = "gaussian") -> None:
     try:
         method.check(similarity)
     except ParameterError as error:
-        raise AssertionError(
-            f"it refuses the kernel to try it with: {error}"
-        ) from error
+        raise AssertionError(f"it refuses the kernel to try: {error}") from error
     x = _rows(60)
     problem, found = _weighed(method, similarity, x)
     _check_neighborhoods(method, problem, found)
-    again = method.weigh(problem)
-    _demand(_equal(found, again), "the same problem has other weights the second time")
+    same = _equal(found, method.weigh(problem), "weights", "errors", "certificate")
+    _demand(same, "the same problem has other weights the second time")
     order = np.random.default_rng(2).permutation(len(x))
     other = _dense(*_weighed(method, similarity, x[order]))
     expected = _dense(problem, found)[np.ix_(order, order)]
-    _demand(
-        np.abs(other - expected).max() <= 1e-6 * max(1.0, expected.max()),
-        "weights depend on the order of the rows",
-    )
+    close = np.abs(other - expected).max() <= 1e-6 * max(1.0, expected.max())
+    _demand(close, "weights depend on the order of the rows")
     if method.local:
         _check_blocks(method, problem, found)
     for rows in (x.astype(np.float32), x[:2], x[:3]):
@@ -120,53 +106,34 @@ def _weighed(method: Method, kernel: Kernel, x: Any) -> tuple[Problem, Neighborh
         fitted = kernel.fit(found)
         found = method.gather(wanted, found, fitted)
     _demand(isinstance(found, Candidates), "gather returns no Candidates")
-    every = np.arange(len(x))
-    problem = Problem(rows, rows, found.index, found.distance, fitted, rows=every, k=k)
-    index, distance = found.index.copy(), found.distance.copy()
+    before = _copied(found)
+    problem = _problem(rows, found, fitted, k)
     weighed = method.weigh(problem)
-    kept = np.array_equal(index, found.index) and np.array_equal(
-        distance, found.distance
-    )
+    kept = _equal(before, found, "index", "distance")
     _demand(kept, "weigh changes the candidates that it is given")
-    _demand(
-        all(isinstance(one, str) for one in method.remarks(found, weighed)),
-        "remarks returns something else than texts",
-    )
+    texts = all(isinstance(one, str) for one in method.remarks(found, weighed))
+    _demand(texts, "remarks returns something else than texts")
     return problem, weighed
 
 
 def _check_neighborhoods(
     method: Method, problem: Problem, found: Neighborhoods
 ) -> None:
-    weights, b = found.weights, len(problem.index)
-    _demand(
-        weights.shape == problem.index.shape,
-        f"weights have shape {weights.shape}, candidates {problem.index.shape}",
-    )
+    weights, shape = found.weights, problem.index.shape
+    _check_numbers("weights", weights, shape)
     _demand(weights.dtype == np.float64, f"weights are {weights.dtype}, not float64")
-    _demand(bool(np.isfinite(weights).all()), "a weight is not finite")
-    _demand(bool((weights >= 0).all()), "a weight is negative")
     _demand(not weights[~problem.present].any(), "a missing candidate has a weight")
-    for name, there in (
-        ("errors", method.has_error),
-        ("certificate", method.has_certificate),
-    ):
-        values, flag = getattr(found, name), f"has_{name.removesuffix('s')}"
-        _demand(
-            (values is not None) == there, f"{flag} is {there}, but {name} says other"
-        )
+    for name, flag in (("errors", "has_error"), ("certificate", "has_certificate")):
+        values, there = getattr(found, name), getattr(method, flag)
+        said = f"{flag} is {there}, but {name} says other"
+        _demand((values is not None) == there, said)
         if values is not None:
-            _demand(values.shape == (b,), f"{name} is not one number per node")
-            _demand(bool(np.isfinite(values).all()), f"{name} has what is not finite")
-            _demand(bool((values >= 0).all()), f"{name} has a negative number")
+            _check_numbers(name, values, shape[:1])
     if found.errors is not None:
-        wrong = np.abs(found.errors - _objective(problem, weights)) > 1e-9 * (
-            problem.own()
-        )
-        _demand(
-            not wrong.any(),
-            "errors is not J at the weights: K_qq / 2 - theta . b + theta' K theta / 2",
-        )
+        gap = np.abs(found.errors - _objective(problem, weights))
+        formula = "K_qq / 2 - theta . b + theta' K theta / 2"
+        right = (gap <= 1e-9 * problem.own()).all()
+        _demand(right, f"errors is not J at the weights: {formula}")
     if found.certificate is not None:
         largest = float(found.certificate.max(initial=0.0))
         _demand(
@@ -174,6 +141,12 @@ def _check_neighborhoods(
             f"a node's certificate is {largest:.1e}, above {_PROVEN:g}: it is not "
             "solved, or the certificate is no relative violation",
         )
+
+
+def _check_numbers(name: str, values: Any, shape: tuple[int, ...]) -> None:
+    _demand(values.shape == shape, f"{name} have shape {values.shape}, not {shape}")
+    _demand(np.isfinite(values).all(), f"{name} has what is not finite")
+    _demand((values >= 0).all(), f"{name} has a negative number")
 
 
 def _check_blocks(method: Method, problem: Problem, found: Neighborhoods) -> None:
@@ -194,10 +167,8 @@ def _check_blocks(method: Method, problem: Problem, found: Neighborhoods) -> Non
                 )
     if problem.kernel.base != "gram":
         fresh = method.weigh(replace(problem, rows=None))
-        _demand(
-            np.array_equal(fresh.weights, found.weights),
-            "rows that come as new points have other weights",
-        )
+        alike = _equal(fresh, found, "weights")
+        _demand(alike, "rows that come as new points have other weights")
     index, distance = problem.index.copy(), problem.distance.copy()
     index[::3, 2:], distance[::3, 2:] = -1, np.inf
     index[::5], distance[::5] = -1, np.inf
@@ -224,11 +195,6 @@ def check_kernel(plugin: Any, *, x: ArrayLike | None = None) -> None:
         The kernel; a class is made with its defaults.
     x : (n, d) array, optional
         Rows to try it on, where it does not suit all numbers.
-
-    Raises
-    ------
-    AssertionError
-        Which says what is wrong.
     """
     kernel: Kernel = _plugin("kernels", plugin)
     searched = (*BASES, "similarity")
@@ -249,52 +215,44 @@ def check_kernel(plugin: Any, *, x: ArrayLike | None = None) -> None:
     _demand(np.array_equal(rows, before), "prepare changes the rows that it is given")
     _demand(len(prepared) == len(rows), "prepare returns another number of rows")
     if kernel.base != "gram":
-        alone = kernel.prepare(rows[:5], "x")
+        alike = np.array_equal(kernel.prepare(rows[:5], "x"), prepared[:5])
         _demand(
-            np.array_equal(alone, prepared[:5]),
-            "prepare does not treat every row alone: new points would differ",
+            alike, "prepare does not treat every row alone: new points would differ"
         )
     _check_similarities(kernel, prepared)
 
 
 def _check_similarities(kernel: Kernel, rows: Any) -> None:
-    with registry.create("executors", "serial").open(1) as pool:
-        wanted = Wanted(rows, _K, kernel.nearness, pool, similarity=_asked(kernel))
-        found: Candidates = registry.create("search", "exact").find(wanted)
-    fitted = _fitted(kernel, found)
-    problem = Problem(
-        rows, rows, found.index, found.distance, fitted, rows=np.arange(len(rows))
-    )
+    exact = registry.create("search", "exact")
+    found = _found(exact, rows, kernel.nearness, similarity=_asked(kernel))
+    problem = _problem(rows, found, _fitted(kernel, found))
     local, cross, own = problem.local(), problem.cross(), problem.own()
     b, m = problem.index.shape
     _demand(local.gram.shape == (b, m * (m + 1) // 2), "gram is no packed triangles")
-    _demand(
-        cross.shape == (b, m) and own.shape == (b,), "cross or own has no such shape"
-    )
+    shaped = cross.shape == (b, m) and own.shape == (b,)
+    _demand(shaped, "cross or own has no such shape")
     border = np.empty((b, m + 1, m + 1))
     border[:, 1:, 1:] = _unpacked(local.gram, m)
     border[:, 0, 1:] = border[:, 1:, 0] = cross
     border[:, 0, 0] = own
-    _demand(bool(np.isfinite(border).all()), "a similarity is not finite")
+    _demand(np.isfinite(border).all(), "a similarity is not finite")
     size = np.abs(border).max(axis=(1, 2))
-    _demand(bool((size > 0).all()), "all similarities of a node are zero")
-    least = np.linalg.eigvalsh(border).min(axis=1)
+    _demand((size > 0).all(), "all similarities of a node are zero")
+    least = np.linalg.eigvalsh(border).min(axis=1) / size
     _demand(
-        bool((least >= -1e-8 * size).all()),
+        (least >= -1e-8).all(),
         "similarities are not positive definite: the least eigenvalue of a node and "
-        f"its candidates is {float((least / size).min()):.1e} of the largest entry",
+        f"its candidates is {least.min():.1e} of the largest entry",
     )
     _demand(
-        bool((np.diff(cross, axis=1) <= 1e-9 * size[:, np.newaxis]).all()),
+        (np.diff(cross, axis=1) <= 1e-9 * size[:, np.newaxis]).all(),
         f"candidates by {kernel.nearness} are not the most similar rows, best first",
     )
-    for rows_ in (slice(0, 1), slice(3, 10)):
-        part = _part(problem, rows_).local()
-        _demand(
-            np.array_equal(part.gram, local.gram[rows_])
-            and np.array_equal(part.cross, local.cross[rows_]),
-            "similarities depend on which nodes are looked at together",
-        )
+    for some in (slice(0, 1), slice(3, 10)):
+        part = _part(problem, some).local()
+        whole = replace(local, gram=local.gram[some], cross=local.cross[some])
+        alike = _equal(part, whole, "gram", "cross")
+        _demand(alike, "similarities depend on which nodes are looked at together")
 
 
 def _fitted(kernel: Kernel, found: Candidates) -> Kernel:
@@ -326,11 +284,6 @@ def check_search(plugin: Any, *, x: ArrayLike | None = None) -> None:
         The search; a class is made with its defaults.
     x : (n, d) array, optional
         Rows to try it on, where it knows only some: 6 candidates of each are asked for.
-
-    Raises
-    ------
-    AssertionError
-        Which says what is wrong.
     """
     search: Search = _plugin("search", plugin)
     # Whole numbers are full of ties, which belong to the lower row number.
@@ -351,11 +304,14 @@ def check_search(plugin: Any, *, x: ArrayLike | None = None) -> None:
 
 def _found(search: Search, x: Any, base: str, **options: Any) -> Candidates:
     with registry.create("executors", "serial").open(1) as pool:
-        wanted = Wanted(x, min(_K, len(x) - 1), base, pool, **options)
-        found = search.find(wanted)
-        return replace(
-            found, index=np.array(found.index), distance=np.array(found.distance)
+        return _copied(
+            search.find(Wanted(x, min(_K, len(x) - 1), base, pool, **options))
         )
+
+
+def _copied(found: Candidates) -> Candidates:
+    index, distance = np.array(found.index), np.array(found.distance)
+    return replace(found, index=index, distance=distance)
 
 
 def _check_candidates(found: Candidates, x: Any, base: str) -> None:
@@ -365,20 +321,14 @@ def _check_candidates(found: Candidates, x: Any, base: str) -> None:
     _demand(index.dtype.kind == "i", f"index is {index.dtype}, not signed integers")
     _demand(distance.shape == (n, k), f"distance has shape {distance.shape}")
     _demand(distance.dtype == np.float64, f"distance is {distance.dtype}, not float64")
-    _demand(
-        bool(((index >= -1) & (index < n)).all()), "a candidate is no row number or -1"
-    )
-    _demand(
-        not (index == np.arange(n)[:, np.newaxis]).any(), "a row is its own candidate"
-    )
-    _demand(
-        all(len({*row[row >= 0]}) == (row >= 0).sum() for row in index),
-        "a row has a candidate twice",
-    )
-    _demand(
-        np.array_equal(np.isinf(distance), index < 0),
-        "distances are not infinite exactly where a candidate is missing",
-    )
+    rows = ((index >= -1) & (index < n)).all()
+    _demand(rows, "a candidate is no row number or -1")
+    itself = (index == np.arange(n)[:, np.newaxis]).any()
+    _demand(not itself, "a row is its own candidate")
+    once = all(len({*row[row >= 0]}) == (row >= 0).sum() for row in index)
+    _demand(once, "a row has a candidate twice")
+    infinite = np.array_equal(np.isinf(distance), index < 0)
+    _demand(infinite, "distances are not infinite exactly where a candidate is missing")
     own, score = ranked(x, x, index, base)
     _demand(
         np.array_equal(own, index),
@@ -387,8 +337,7 @@ def _check_candidates(found: Candidates, x: Any, base: str) -> None:
     )
     _demand(
         np.array_equal(distance_of(score, base), distance),
-        "distances are not those that nnkgraph.search.ranked and distance_of give, to "
-        "the last digit",
+        "distances are not those of nnkgraph.search.distance_of to the last digit",
     )
     true = _nearest(x, base)[:, :k]
     hits = (index[:, :, np.newaxis] == true[:, np.newaxis]).any(axis=1)
@@ -403,7 +352,7 @@ def _check_candidates(found: Candidates, x: Any, base: str) -> None:
             abs(found.recall - hits.mean()) <= 0.1,
             f"recall is said to be {found.recall:.2f}, and is {hits.mean():.2f}",
         )
-    _demand(bool(found.backend), "backend does not say which search it was")
+    _demand(found.backend, "backend does not say which search it was")
 
 
 def _check_search_again(search: Search, found: Candidates, x: Any, base: str) -> None:
@@ -415,13 +364,10 @@ def _check_search_again(search: Search, found: Candidates, x: Any, base: str) ->
     )
     _demand(sum(told) <= len(x), "on_rows hears of more rows than there are")
     if search.by_rows and len(x) > _K:
-        span = range(3, len(x) - 1)
-        part = _found(search, x, base, span=span)
-        _demand(
-            np.array_equal(part.index, found.index[3:-1])
-            and np.array_equal(part.distance, found.distance[3:-1]),
-            "by_rows is True, but a part of the rows has other candidates",
-        )
+        part = _found(search, x, base, span=range(3, len(x) - 1))
+        whole = replace(found, index=found.index[3:-1], distance=found.distance[3:-1])
+        alike = _equal(part, whole, "index", "distance")
+        _demand(alike, "by_rows is True, but a part of the rows has other candidates")
 
 
 def _nearest(x: Any, base: str) -> IndexArray:
@@ -443,11 +389,6 @@ def check_format(plugin: Any, *, features: Any = None) -> None:
         The format.
     features : path, optional
         A file with features, needed where it reads such files; ``FILE::ITEM`` too.
-
-    Raises
-    ------
-    AssertionError
-        Which says what is wrong.
     """
     chosen: Any = _plugin("formats", plugin)
     _demand(len(chosen.suffixes) > 0, "it has no suffixes")
@@ -464,9 +405,7 @@ def check_format(plugin: Any, *, features: Any = None) -> None:
             if chosen.can("write_answers"):
                 _check_answers(chosen, path)
         if chosen.can("read_features"):
-            _demand(
-                features is not None, "it reads features: name a file, features=PATH"
-            )
+            _demand(features, "it reads features: name a file, features=PATH")
             _check_features(chosen, str(features), Path(folder))
 
 
@@ -480,7 +419,8 @@ def _check_graphs(chosen: Any, path: Path, suffix: str) -> None:
             continue
         _check_same(graph, formats.read_graph(path, format=chosen))
         held = Source(path.name, None, content, len(content), content[:4096])
-        extras = Extras(**{name: getattr(graph, name) for name in chosen.sidecar})
+        aside = {name: getattr(graph, name) for name in chosen.sidecar}
+        extras = formats.Extras(**aside)
         piped = chosen.read_graph(replace(held, suffix=suffix), extras, formats.ignore)
         _check_same(graph, piped)
     if chosen.can("read_graph"):
@@ -494,64 +434,48 @@ def _check_same(graph: Graph, found: Graph) -> None:
     )
     _demand(found.ids == graph.ids, "the ids of the nodes are others when read again")
     _demand(found.directed is graph.directed, "directed is another when read again")
-    for name in ("indptr", "indices", "data"):
-        _demand(
-            np.array_equal(
-                getattr(found.adjacency, name), getattr(graph.adjacency, name)
-            ),
-            "edges or weights are others when read again, be it in the last digit",
-        )
+    alike = _equal(found.adjacency, graph.adjacency, "indptr", "indices", "data")
+    _demand(
+        alike, "edges or weights are others when read again, maybe in the last digit"
+    )
     _demand(found.provenance == graph.provenance, "the provenance is lost or changed")
     for name in ("errors", "candidates", "bridges"):
-        one, other = getattr(graph, name), getattr(found, name)
-        _demand(
-            (one is None) == (other is None)
-            and (one is None or np.array_equal(one, other)),
-            f"{name} are lost or changed: write them, or name them in sidecar",
-        )
+        lost = f"{name} are lost or changed: write them, or name them in sidecar"
+        _demand(_equal(graph, found, name), lost)
 
 
 def _check_neighbors(chosen: Any, path: Path) -> None:
     index = np.array([[1, 2], [0, -1], [1, 0]], np.int32)
     distance = np.array([[0.1, 1 / 3], [0.1, np.inf], [1 / 3, 2.0]])
     found = Candidates(index, distance)
-    _written(
-        path,
-        lambda: formats.write_candidates(path, found, provenance={}, format=chosen),
-    )
+    write = partial(formats.write_candidates, path, found, provenance={})
+    _written(path, partial(write, format=chosen))
     if chosen.can("read_candidates"):
-        neighbors, distances = formats.read_candidates(path, format=chosen)
-        _demand(np.array_equal(neighbors, index), "candidates are others when read")
-        _demand(
-            distances is not None and np.array_equal(distances, distance),
-            "distances of candidates are others when read",
-        )
+        read, far = formats.read_candidates(path, format=chosen)
+        _demand(np.array_equal(read, index), "candidates are others when read")
+        same = far is not None and np.array_equal(far, distance)
+        _demand(same, "distances of candidates are others when read")
 
 
 def _check_answers(chosen: Any, path: Path) -> None:
     weights = csr_array(np.array([[0.5, 0.0, 0.25], [0.0, 1.0, 0.0]]))
-    answers = Answers(weights, np.array([0.1, 0.2]))
-    _written(path, lambda: formats.write_answers(path, answers, format=chosen))
+    answers = data.Answers(weights, np.array([0.1, 0.2]))
+    _written(path, partial(formats.write_answers, path, answers, format=chosen))
 
 
 def _check_features(chosen: Any, spec: str, folder: Path) -> None:
-    def read(path: str) -> Features:
-        return formats.read_features(path, format=chosen)
-
+    read = partial(formats.read_features, format=chosen)
     found = read(spec)
-    _demand(
-        np.ndim(found.x) == 2 or hasattr(found.x, "matrix"), "features are no matrix"
-    )
+    matrix = np.ndim(found.x) == 2 or hasattr(found.x, "matrix")
+    _demand(matrix, "features are no matrix")
     _demand(read(spec).sha256 == found.sha256, "a second reading gives other features")
     path, item = formats.split_item(spec)
     content = Path(path).read_bytes()
     suffix = max((s for s in chosen.suffixes if path.lower().endswith(s)), key=len)
     held = Source("held", None, content, len(content), content[:4096], item, suffix)
-    piped = chosen.read_features(held, TextOptions())
-    _demand(
-        piped.sha256 == found.sha256 and piped.ids == found.ids,
-        "features that come through a pipe are others than those in a file",
-    )
+    piped = chosen.read_features(held, formats.TextOptions())
+    same = piped.sha256 == found.sha256 and piped.ids == found.ids
+    _demand(same, "features that come through a pipe are others than those in a file")
     copy = folder / f"damaged{suffix}"
     copy.write_bytes(content)
     _check_damaged(copy, lambda: read(f"{copy}::{item}" if item else str(copy)))
@@ -584,7 +508,7 @@ def _damaged(content: bytes, rng: np.random.Generator) -> Iterator[bytes]:
         yield bytes(changed)
 
 
-def _written(path: Path, write: Callable[[], None]) -> bytes:
+def _written(path: Path, write: Callable[[], object]) -> bytes:
     """Write a file twice, and return its content."""
     write()
     first = path.read_bytes()
@@ -632,11 +556,6 @@ def check_executor(plugin: Any, *, workers: int = 2) -> None:
         The executor; a class is made with its defaults.
     workers : int
         How many it is asked for.
-
-    Raises
-    ------
-    AssertionError
-        Which says what is wrong.
     """
     executor: Executor = _plugin("executors", plugin)
     for name in ("in_process", "attached"):
@@ -650,21 +569,16 @@ def check_executor(plugin: Any, *, workers: int = 2) -> None:
             _demand(np.array_equal(shared.open(), x), "share changes an array")
             with blocks.without_timeout(pool):
                 blocks.run(pool, _doubled, shared, (out,), rows=1000, block=64)
-            _demand(
-                np.array_equal(out.open(), 2 * x),
-                "results of blocks are lost, or not where they belong",
-            )
+            right = np.array_equal(out.open(), 2 * x)
+            _demand(right, "results of blocks are lost, or not where they belong")
             pool.revive()  # what comes now finds workers again
         running = {pool.submit(divmod, number, 3): number for number in range(9)}
         while running:
             done = pool.wait(running)
-            _demand(bool(done), "wait returns no call although some are running")
+            _demand(done, "wait returns no call although some are running")
             for future in done:
-                result = future.result()
-                _demand(
-                    result == divmod(running.pop(future), 3),
-                    "a call has the result of another",
-                )
+                right = future.result() == divmod(running.pop(future), 3)
+                _demand(right, "a call has the result of another")
         try:
             future = pool.submit(int, "x")
             pool.wait([future])
@@ -674,7 +588,7 @@ def check_executor(plugin: Any, *, workers: int = 2) -> None:
         raise AssertionError("an error in a worker is lost")
 
 
-def _doubled(x: Shared, start: int, stop: int) -> tuple[NDArray[Any]]:
+def _doubled(x: Shared, start: int, stop: int) -> tuple[FloatArray]:
     return (2 * x.open()[start:stop],)
 
 
@@ -722,13 +636,18 @@ def _demand(kept: Any, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def _rows(n: int) -> NDArray[np.float64]:
+def _rows(n: int) -> FloatArray:
     return np.random.default_rng(1).normal(size=(n, 4))
 
 
 def _asked(kernel: Kernel) -> Any:
     """Return what a search asks where no base says how similar rows are."""
     return kernel if kernel.nearness == "similarity" else None
+
+
+def _problem(rows: Any, found: Candidates, kernel: Kernel, k: int = 0) -> Problem:
+    every = np.arange(len(rows))
+    return Problem(rows, rows, found.index, found.distance, kernel, rows=every, k=k)
 
 
 def _part(problem: Problem, rows: slice) -> Problem:
@@ -755,10 +674,7 @@ def _dense(problem: Problem, found: Neighborhoods) -> FloatArray:
     return dense
 
 
-def _equal(one: Neighborhoods, other: Neighborhoods) -> bool:
-    return all(
-        np.array_equal(getattr(one, f.name), getattr(other, f.name))
-        for f in dataclasses.fields(one)
-        if f.name in {"weights", "errors", "certificate"}
-        and getattr(one, f.name) is not None
-    )
+def _equal(one: Any, other: Any, *names: str) -> bool:
+    """Return whether some arrays, or that there is none, are the same in both."""
+    pairs = ((getattr(one, name), getattr(other, name)) for name in names)
+    return all(np.array_equal(*pair) for pair in pairs)

@@ -319,7 +319,7 @@ SHARED |= {"nnkgraph.runtime.progress"}
 
 def test_the_slow_path_shares_no_search_and_no_solver():
     files = list((Path(nnkgraph.__file__).parent / "tasks" / "verify").glob("*.py"))
-    assert len(files) > 5
+    assert len(files) > 4
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("nnkgraph"):

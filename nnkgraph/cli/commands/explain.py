@@ -242,7 +242,7 @@ def _check_picture(output: str, inputs: list[str], *, no_clobber: bool) -> None:
 def _check_given(name: str, graph: Graph) -> None:
     """Refuse options that say something else than the graph."""
     from nnkgraph.errors import ParameterError
-    from nnkgraph.tasks.explain.built import contradictions
+    from nnkgraph.tasks.explain import contradictions
 
     ctx = click.get_current_context()
     given = {

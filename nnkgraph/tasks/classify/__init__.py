@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nnkgraph.build import report
+from nnkgraph.build import report, settings
 from nnkgraph.build.query import check_columns
 from nnkgraph.build.run import open_run
-from nnkgraph.build.settings import DEFAULT_K, RunningOptions, features_of
-from nnkgraph.build.settings import split as split_options
+from nnkgraph.build.settings import DEFAULT_K, Running, RunningOptions, features_of
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data import Features, Neighborhoods
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.search.auto import exact_seconds
-from nnkgraph.tasks.classify._trials import chosen, make_split, make_trials, run_split
+from nnkgraph.tasks.classify._trials import (
+    Found,
+    Trial,
+    best_of,
+    make_trials,
+    run_split,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.build.run import Run
-    from nnkgraph.build.settings import Running
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.methods import Method
-    from nnkgraph.tasks.classify._trials import Found, Trial
 
 
 @dataclass(frozen=True)
@@ -38,21 +40,12 @@ class LabeledRows:
     """Rows to learn from, rows to be tested on, and their classes."""
 
     train: Features
-    codes: IndexArray
-    """(n,) the class of every training row."""
-
-    classes: tuple[str, ...]
-    """Classes of the training rows, then those that only test rows have."""
-
-    learned: int
-    """How many of the classes training rows have."""
-
+    codes: IndexArray  # (n,) the class of every training row
+    classes: tuple[str, ...]  # of training rows, then those that only test rows have
+    learned: int  # how many of the classes training rows have
     test: Features | None = None
-    truth: IndexArray | None = None
-    """(q,) the class of every test row, -1 where it is not known."""
-
-    rows: IndexArray | None = None
-    """(q,) row numbers of the test rows in their file."""
+    truth: IndexArray | None = None  # (q,) classes of test rows, -1 unknown
+    rows: IndexArray | None = None  # (q,) row numbers of the test rows in their file
 
 
 def labeled_rows(
@@ -75,11 +68,10 @@ def labeled_rows(
     asked: Labels | None = None
     rows: IndexArray | None = None
     if split is not None or test_size is not None:
-        out = (
-            _test_rows(split, train)
-            if split is not None
-            else draw_test_rows(known, test_size, seed)
-        )
+        if split is not None:
+            out = _test_rows(split, train)
+        else:
+            out = draw_test_rows(known, test_size, seed)
         rows = np.flatnonzero(out)
         if not 0 < len(rows) < n:
             raise InputError(
@@ -183,24 +175,13 @@ class Predictions:
     """What every method says about every test row."""
 
     methods: tuple[str, ...]
-    rows: IndexArray
-    """(q,) row numbers in the file of the test rows."""
-
+    rows: IndexArray  # (q,) row numbers in the file of the test rows
     ids: tuple[str, ...] | None
-    truth: IndexArray | None
-    """(q,) places in the classes, -1 where none is known."""
-
-    predicted: IndexArray
-    """(q, methods) places in the classes."""
-
-    weights: FloatArray
-    """(q, methods, classes) shares of the neighbors' weights."""
-
-    errors: FloatArray
-    """(q, methods) J, NaN where a method has none."""
-
-    neighbors: IndexArray
-    """(q, methods) how many rows have a weight; with 0 the nearest one decides."""
+    truth: IndexArray | None  # (q,) places in the classes, -1 where none is known
+    predicted: IndexArray  # (q, methods) places in the classes
+    weights: FloatArray  # (q, methods, classes) shares of the neighbors' weights
+    errors: FloatArray  # (q, methods) J, NaN where a method has none
+    neighbors: IndexArray  # (q, methods) rows with a weight; with 0 the nearest decides
 
 
 @dataclass(frozen=True)
@@ -208,12 +189,8 @@ class Classified:
     """One line per method, and what they are about."""
 
     lines: list[dict[str, Any]]
-    best: dict[str, Any]
-    """The line with the least error in cross-validation, else the last one."""
-
-    classes: tuple[str, ...]
-    """Classes of the training rows, then those that only test rows have."""
-
+    best: dict[str, Any]  # the line with the least error in validation, else the last
+    classes: tuple[str, ...]  # of training rows, then those that only test rows have
     about: dict[str, Any]
     predictions: Predictions | None = None
     notes: list[str] = field(default_factory=list)
@@ -261,24 +238,6 @@ def validated(
     return {"cv_error": min(one["error"] for one in tried), "tried": tried}
 
 
-def predictions(
-    labeled: LabeledRows, trials: list[Trial], found: Found
-) -> Predictions | None:
-    """Return what the trials say about the test rows, where there are any."""
-    if labeled.test is None or labeled.rows is None or found.weights is None:
-        return None
-    return Predictions(
-        tuple(trial.name for trial in trials),
-        labeled.rows,
-        labeled.test.ids,
-        labeled.truth,
-        found.predicted,
-        found.weights,
-        np.empty((0, 0)) if found.errors is None else found.errors,
-        found.neighbors,
-    )
-
-
 def tested(
     labeled: LabeledRows, found: Found, at: int, method: Method
 ) -> dict[str, Any]:
@@ -296,30 +255,29 @@ def tested(
     counts = found.neighbors[:, at]
     facts["neighbors"] = float(counts.mean())
     facts["without_neighbors"] = int((counts == 0).sum())
-    if method.has_certificate and found.certificate is not None:
+    if method.has_certificate:
         proof = Neighborhoods(np.empty((0, 0)), None, found.certificate[:, at])
         summed = report.certificate(proof, None)
         facts["certificate"] = summed.as_dict() if summed else None
-    if method.has_error and found.errors is not None:
+    if method.has_error:
         facts["mean_J"] = float(found.errors[:, at].mean())
     return facts
 
 
-_LARGE = 1 << 25
-"""Values of a matrix whose parts are not kept beside each other for the workers."""
+_LARGE = 1 << 25  # values of a matrix whose parts get a pool each
 
 
 def _open(
     labeled: LabeledRows, trials: list[Trial], points: int, running: Running
-) -> AbstractContextManager[Run]:
+) -> Any:
     """Open a run for so many points."""
     n, d = labeled.train.x.shape
     most = max(trial.k for trial in trials)
-    settings = replace(trials[0].settings, k=max(1, min(most, n - 1)))
+    chosen = replace(trials[0].settings, k=max(1, min(most, n - 1)))
     seconds = exact_seconds(n, d)
     seconds += points * sum(row_seconds(trial.k, d) for trial in trials)
     methods = [trial.settings.method for trial in trials]
-    return open_run(labeled.train, settings, running, methods=methods, seconds=seconds)
+    return open_run(labeled.train, chosen, running, methods=methods, seconds=seconds)
 
 
 def validate(
@@ -333,7 +291,7 @@ def validate(
         predicted[out] = found.predicted
         sigma.append(found.sigma)
     wrong: list[int] = (predicted != labeled.codes[:, np.newaxis]).sum(axis=0).tolist()
-    best, lines = chosen(trials, wrong), []
+    best, lines = best_of(trials, wrong), []
     for name, place in best.items():
         values = [value for one in sigma if (value := one[place]) is not None]
         line = line_of(trials[place], float(np.mean(values)) if values else None)
@@ -348,10 +306,11 @@ def validate(
 
 def _folds(
     labeled: LabeledRows, trials: list[Trial], count: int, running: Running
-) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.bool_]], Found]]:
+) -> Iterator[tuple[NDArray[np.bool_], Found]]:
     """Classify every fold by what the others teach."""
-    x, settings = labeled.train.x, trials[0].settings
-    fold = folds_of(labeled.codes, count, settings.seed)
+    x, codes = labeled.train.x, labeled.codes
+    names = (labeled.train.name,) * 2
+    fold = folds_of(codes, count, trials[0].settings.seed)
     # Files for the workers stay until a pool closes: large ones get a pool each.
     whole = [list(range(count))]
     groups = whole if x.size < _LARGE else [[one] for one in range(count)]
@@ -361,61 +320,38 @@ def _folds(
             _open(labeled, trials, size, running) as run,
             run.progress("validate", size) as on_rows,
         ):
+            learn = partial(run_split, run, trials, names=names, on_rows=on_rows)
             for one in group:
                 out = fold == one
-                fold_rows = make_split(
-                    x[~out],
-                    labeled.codes[~out],
-                    labeled.learned,
-                    x[out],
-                    kernel=settings.kernel,
-                    scale=settings.scale,
-                    names=(labeled.train.name,) * 2,
-                )
-                yield out, run_split(run, fold_rows, trials, on_rows=on_rows)
+                rows = x[~out], codes[~out], labeled.learned, x[out]
+                yield out, learn(*rows, full=False)
 
 
 def classify_rows(
     labeled: LabeledRows, test: Features, trials: list[Trial], running: Running
 ) -> Found:
     """Learn from all training rows and classify the test rows."""
-    settings = trials[0].settings
+    rows = labeled.train.x, labeled.codes, labeled.learned, test.x
+    names = (labeled.train.name, test.name)
     with (
         _open(labeled, trials, len(test.x), running) as run,
         run.progress("test", len(test.x)) as on_rows,
     ):
-        fold_rows = make_split(
-            labeled.train.x,
-            labeled.codes,
-            labeled.learned,
-            test.x,
-            kernel=settings.kernel,
-            scale=settings.scale,
-            names=(labeled.train.name, test.name),
-        )
-        return run_split(run, fold_rows, trials, full=True, on_rows=on_rows)
+        return run_split(run, trials, *rows, names=names, full=True, on_rows=on_rows)
 
 
 def notes(
-    labeled: LabeledRows,
-    trials: list[Trial],
-    found: Found | None,
-    count: int,
-    *,
-    chosen_folds: bool,
+    labeled: LabeledRows, trials: list[Trial], found: Found | None, count: int
 ) -> list[str]:
-    """Say what was decided without being asked, and what could be better."""
-    said = []
-    if chosen_folds:
-        said.append(f"cross-validation with {count} folds: `cv` sets their number")
-    sizes = np.bincount(labeled.codes)
+    """Say what could be better."""
+    said, sizes = [], np.bincount(labeled.codes)
     if count > sizes.min():
         rare, name = int((sizes < count).sum()), labeled.classes[int(sizes.argmin())]
         said.append(
             f"{rare} classes have fewer training rows than the {count} folds, "
             f"{name!r} only {sizes.min()}"
         )
-    for at, trial in enumerate(trials if found is not None else []):
+    for at, trial in enumerate(trials):
         if trial.lc is None or found is None or trial.k >= len(labeled.codes):
             continue
         full = int((found.neighbors[:, at] >= trial.k).sum())
@@ -524,24 +460,45 @@ def classify(
         _listed(lc),
         {"kernel": kernel, "search": search, "scale": scale, "seed": seed},
     )
-    _, running = split_options(options, RunningOptions)
-    best, found = trials, None
+    _, running = settings.split(options, RunningOptions)
+    best, found, predictions, said = trials, None, None, []
     lines: list[dict[str, Any]] = [{} for _ in trials]
     if count:
         best, lines = validate(labeled, trials, count, running)
-    if labeled.test is not None:
+        if cv is None:
+            said = [f"cross-validation with {count} folds: `cv` sets their number"]
+    if labeled.test is not None and labeled.rows is not None:
         found = classify_rows(labeled, labeled.test, best, running)
         for at, line in enumerate(lines):
             line.update(line_of(best[at], found.sigma[at]))
             line.update(tested(labeled, found, at, best[at].settings.method))
+        predictions = Predictions(
+            tuple(trial.name for trial in best),
+            labeled.rows,
+            labeled.test.ids,
+            labeled.truth,
+            found.predicted,
+            found.weights,
+            found.errors,
+            found.neighbors,
+        )
     least = min(line.get("cv_error", 0.0) for line in lines)
+    about = {
+        "rows": len(labeled.train.x),
+        "test_rows": None if labeled.test is None else len(labeled.test.x),
+        "features": int(labeled.train.x.shape[1]),
+        "cv": count or None,
+        "kernel": kernel,
+        "scale": scale,
+        "seed": seed,
+    }
     return Classified(
         lines,
         [line for line in lines if line.get("cv_error", 0.0) == least][-1],
         labeled.classes,
-        _about(labeled, count, kernel, scale, seed),
-        None if found is None else predictions(labeled, best, found),
-        notes(labeled, best, found, count, chosen_folds=cv is None and count > 0),
+        about,
+        predictions,
+        said + notes(labeled, best, found, count),
         warnings(labeled, lines),
     )
 
@@ -566,20 +523,6 @@ def _numbers(
             f"training rows{' beside a fold' if count else ''}: use a smaller k"
         )
     return numbers
-
-
-def _about(
-    labeled: LabeledRows, count: int, kernel: str, scale: str, seed: int
-) -> dict[str, Any]:
-    return {
-        "rows": len(labeled.train.x),
-        "test_rows": None if labeled.test is None else len(labeled.test.x),
-        "features": int(labeled.train.x.shape[1]),
-        "cv": count or None,
-        "kernel": kernel,
-        "scale": scale,
-        "seed": seed,
-    }
 
 
 def _listed(values: Any) -> list[Any] | None:

@@ -8,37 +8,27 @@ from typing import TYPE_CHECKING, Any, Unpack
 from nnkgraph.build import report
 from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import Settings, SolveCall, features_of, split
-from nnkgraph.data import Features
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
-from nnkgraph.tasks.columns import describe_columns
+from nnkgraph.tasks.columns import Finding, describe_columns
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._figures import MIN_WEIGHT, SearchedRows
 from nnkgraph.tasks.doctor._findings import Suggestion, better_scale, findings, suggest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph.data import Features
-    from nnkgraph.methods import Method
-    from nnkgraph.tasks.columns import Finding
+    from nnkgraph.tasks.doctor._figures import SearchedRows
 
 
 @dataclass(frozen=True)
 class Diagnosis:
     """Figures, what they mean, and what to do."""
 
-    figures: dict[str, Any]
-    """All numbers; plain JSON values."""
-
-    findings: list[Finding]
-    """The same in words."""
-
-    suggestion: Suggestion | None
-    """Options whose graph has no isolated node; None where no graph can."""
-
-    notes: list[str]
-    """How candidates were found."""
+    figures: dict[str, Any]  # all numbers; plain JSON values
+    findings: list[Finding]  # the same in words
+    suggestion: Suggestion | None  # without isolated nodes; None where no graph is
+    notes: list[str]  # how candidates were found
 
 
 @within_memory
@@ -71,28 +61,26 @@ def doctor(
         "sigma": None,
         "scale": "none",
         **chosen,
-        "min_weight": MIN_WEIGHT,
+        "min_weight": _figures.MIN_WEIGHT,
     }
     columns = describe_columns(features, given["kernel"])
     given, replaced = _without_direction(given, columns)
     settings = Settings.of(features, **given)
-    knn: Method = registry.create("methods", "knn")
+    knn = registry.create("methods", "knn")
     with open_run(features, settings, running, methods=[knn]) as run:
-        searched = SearchedRows.of(run)
+        searched = _figures.SearchedRows.of(run)
         figures = {
             **_all_figures(features, searched, columns),
             "scale": given["scale"],
             "replaced": list(replaced.values()),
         }
         suggestion = _suggested(searched, given, columns)
-    changed = {name: given[name] for name in replaced}
     if suggestion:
-        better = {**changed, **suggestion.settings}
+        better = {name: given[name] for name in replaced} | suggestion.settings
         reasons = [*replaced.values(), *suggestion.reasons]
         suggestion = replace(suggestion, settings=better, reasons=reasons)
-    return Diagnosis(
-        figures, findings(figures), suggestion, list(searched.candidates.notes)
-    )
+    notes = list(searched.candidates.notes)
+    return Diagnosis(figures, findings(figures), suggestion, notes)
 
 
 def _without_direction(
@@ -101,20 +89,15 @@ def _without_direction(
     """Look without angles where some rows have none; say so."""
     said: dict[str, str] = {}
     zero = columns.get("zero_rows", 0)
-    if not zero:
-        return given, said
     rows = "1 row is" if zero == 1 else f"{zero} rows are"
-    if given["kernel"].partition(":")[0] == "cosine":
-        said["kernel"] = (
-            f"{rows} all zeros, without a direction, which kernel cosine refuses: "
-            "gaussian instead; remove them to use cosine"
-        )
+    without = f"{rows} all zeros, without a direction, which"
+    if zero and given["kernel"].partition(":")[0] == "cosine":
+        instead = "gaussian instead; remove them to use cosine"
+        said["kernel"] = f"{without} kernel cosine refuses: {instead}"
         given = {**given, "kernel": "gaussian"}
-    if given["scale"] == "unit":
-        said["scale"] = (
-            f"{rows} all zeros, without a direction, which scale unit refuses: not "
-            "scaled instead; remove them to use it"
-        )
+    if zero and given["scale"] == "unit":
+        instead = "not scaled instead; remove them to use it"
+        said["scale"] = f"{without} scale unit refuses: {instead}"
         given = {**given, "scale": "none"}
     return given, said
 
@@ -124,21 +107,16 @@ def _all_figures(
 ) -> dict[str, Any]:
     """Count and measure everything."""
     proof = report.certificate(searched.solved(), searched.rows.origin)
+    shape = list(features.x.shape)
+    found = report.search_facts(searched.candidates)
     return {
-        "input": {
-            "name": features.name,
-            "shape": list(features.x.shape),
-            "dtype": features.dtype,
-        },
+        "input": {"name": features.name, "shape": shape, "dtype": features.dtype},
         "ids": features.ids is not None,
         "kernel": registry.spec(searched.settings.kernel),
         "local": searched.is_local,
         "rows": _figures.row_facts(searched),
         "columns": columns,
-        "search": {
-            **report.search_facts(searched.candidates),
-            "exact": searched.candidates.exact,
-        },
+        "search": {**found, "exact": searched.candidates.exact},
         "support": _figures.support_facts(searched),
         "overlap": _figures.overlap_facts(searched),
         "graphs": _figures.graph_facts(searched),
@@ -159,11 +137,9 @@ def _suggested(
     if not scale:
         return suggest(searched, free_sigma=free)
     settings = Settings.of(searched.run.features, **{**given, "scale": scale})
-    scaled = suggest(SearchedRows.of(searched.run.again(settings)), free_sigma=free)
+    again = _figures.SearchedRows.of(searched.run.again(settings))
+    scaled = suggest(again, free_sigma=free)
     if scaled is None:
         return suggest(searched, free_sigma=free)
-    return replace(
-        scaled,
-        settings={**scaled.settings, "scale": scale},
-        reasons=[why, *scaled.reasons],
-    )
+    better = {**scaled.settings, "scale": scale}
+    return replace(scaled, settings=better, reasons=[why, *scaled.reasons])

@@ -9,24 +9,21 @@ import numpy as np
 
 from nnkgraph.build import report, solve
 from nnkgraph.build.grow import outside_bounds
-from nnkgraph.build.settings import kernel_of
-from nnkgraph.build.symmetrize import symmetrize as symmetrized
+from nnkgraph.build.settings import Settings, kernel_of
+from nnkgraph.build.symmetrize import symmetrize
 from nnkgraph.data import Graph
-from nnkgraph.data.duplicates import with_copies
+from nnkgraph.data.duplicates import Rows, with_copies
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
     from nnkgraph.build.run import Run
-    from nnkgraph.build.settings import Settings
-    from nnkgraph.data import Candidates, FloatArray, IndexArray, Neighborhoods
-    from nnkgraph.data.duplicates import Rows
+    from nnkgraph.data import Candidates, IndexArray, Neighborhoods
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
 
 
-MIN_WEIGHT = 1e-8
-"""Lighter edges are dropped, as ``build_graph`` does by default."""
+MIN_WEIGHT = 1e-8  # lighter edges are dropped, as ``build_graph`` does by default
 
 
 @dataclass(frozen=True)
@@ -69,12 +66,10 @@ class SearchedRows:
         """Whether every node has a bandwidth of its own already."""
         return getattr(self.kernel, "sigma", None) == "local"
 
-    def solved(self, method: str = "nnk", *, local: bool = False) -> Neighborhoods:
-        """Return the weights by a method; each is solved once.
-
-        With ``local`` every node has a bandwidth of its own.
-        """
-        key = method, local and not self.is_local
+    def solved(self, method: str = "nnk", sigma: str | None = None) -> Neighborhoods:
+        """Return the weights by a method; each is solved once."""
+        local = sigma == "local" and not self.is_local
+        key = method, local
         if key not in self._solved:
             x = self.rows.x
             with self.run.progress("solve", len(x)) as on_rows:
@@ -90,26 +85,18 @@ class SearchedRows:
         return self._solved[key]
 
     def graph(
-        self,
-        *,
-        method: str = "nnk",
-        symmetrize: str | None = None,
-        min_degree: int = 0,
-        sigma: str | None = None,
+        self, method: str, rule: str, min_degree: int, sigma: str | None
     ) -> Graph:
-        """Build a graph; the parameters are those of ``build_graph``.
-
-        ``sigma`` is "local", or left out for the one of these rows.
-        """
-        local = sigma == "local"
-        found, weigher = self.solved(method, local=local), self._method(method)
-        kernel = self._kernel(local=local)
+        """Build a graph; ``sigma`` is "local", or None for the one of these rows."""
+        found = self.solved(method, sigma)
+        weigher: Method = registry.create("methods", method)
+        kernel = self._kernel(local=sigma == "local" and not self.is_local)
         own = report.own_similarity(self.rows.x, self.candidates, kernel, weigher)
         with self.run.progress("symmetrize"):
-            adjacency, _ = symmetrized(
+            adjacency, _ = symmetrize(
                 self.candidates,
                 found,
-                rule=symmetrize or weigher.rule,
+                rule=rule,
                 min_weight=MIN_WEIGHT,
                 min_degree=min_degree,
                 own=own,
@@ -124,90 +111,47 @@ class SearchedRows:
         min_degree: int = 0,
         sigma: str | None = None,
     ) -> dict[str, Any]:
-        """Describe a graph; each is built once."""
-        rule = symmetrize or self._method(method).rule
-        key = method, rule, min_degree, sigma == "local" and not self.is_local
+        """Describe the graph that ``build_graph`` makes so; each is built once."""
+        rule = symmetrize or registry.create("methods", method).rule
+        key = method, rule, min_degree, None if self.is_local else sigma
         if key not in self._facts:
-            graph = self.graph(
-                method=method, symmetrize=rule, min_degree=min_degree, sigma=sigma
-            )
-            self._facts[key] = report.facts(graph)
+            self._facts[key] = report.facts(self.graph(*key))
         return self._facts[key]
 
     def failed(self, method: str, sigma: str | None = None) -> int:
         """Return how many nodes have no proof, for which ``build`` would fail."""
-        found = self.solved(method, local=sigma == "local")
-        proof = report.certificate(found, self.rows.origin)
+        proof = report.certificate(self.solved(method, sigma), self.rows.origin)
         return proof.nodes_failed if proof else 0
 
-    def kth_distance(self) -> FloatArray:
-        """Return every node's distance to its last candidate."""
-        there = np.isfinite(self.candidates.distance).sum(axis=1)
-        last = np.maximum(there - 1, 0)[:, np.newaxis]
-        kth = np.take_along_axis(self.candidates.distance, last, axis=1)[:, 0]
-        finite: FloatArray = kth[there > 0]
-        return finite
-
-    def input_row(self, node: int) -> int:
-        """Return the row of the input that a node of the search is."""
-        origin = self.rows.origin
-        return node if origin is None else int(origin[node])
-
     def _kernel(self, *, local: bool) -> Kernel:
-        if not local or self.is_local:
+        if not local:
             return self.kernel
         name = registry.spec(self.settings.kernel).partition(":")[0]
         return kernel_of(name, "local").fit(self.candidates)
 
-    @staticmethod
-    def _method(name: str) -> Method:
-        method: Method = registry.create("methods", name)
-        return method
 
+SATURATED = 0.85  # kept / k above this: NNK prunes little
+ENOUGH = 0.01  # more that a point outside could explain means a small k
+NEAR = 1e-3  # share of the median nearest distance that near-duplicates are below
 
-def edge_overlap(one: Graph, other: Graph) -> dict[str, float]:
-    """Return the Jaccard index of two edge sets, and what one has of the other.
-
-    Both are 1 where there are no edges.
-    """
-    a: Any = one.adjacency.astype(bool)
-    b: Any = other.adjacency.astype(bool)
-    both = a.multiply(b).nnz
-    either = a.nnz + b.nnz - both
-    return {
-        "jaccard": both / either if either else 1.0,
-        "covered": both / b.nnz if b.nnz else 1.0,
-    }
-
-
-SATURATED = 0.85
-"""Kept / k above this: NNK prunes little."""
-
-ENOUGH = 0.01
-"""What a point outside the candidates may still explain before k counts as small."""
-
-NEAR = 1e-3
-"""Share of the median nearest distance below which a row is a near-duplicate."""
-
-GRAPHS: tuple[dict[str, Any], ...] = (
-    {"method": "nnk", "symmetrize": "error", "min_degree": 0},
-    {"method": "nnk", "symmetrize": "error", "min_degree": 3},
-    {"method": "nnk", "symmetrize": "error-union", "min_degree": 0},
-    {"method": "nnk", "symmetrize": "max", "min_degree": 0},
-    {"method": "nnk", "symmetrize": "mutual", "min_degree": 0},
-    {"method": "knn", "symmetrize": "mutual", "min_degree": 0},
-    {"method": "knn", "symmetrize": "max", "min_degree": 0},
+# What is put side by side; the first is the default of ``build``.
+GRAPHS = (
+    ("nnk", "error", 0),
+    ("nnk", "error", 3),
+    ("nnk", "error-union", 0),
+    ("nnk", "max", 0),
+    ("nnk", "mutual", 0),
+    ("knn", "mutual", 0),
+    ("knn", "max", 0),
 )
-"""What is put side by side; the first is the default of ``build``."""
 
 
 def row_facts(searched: SearchedRows) -> dict[str, Any]:
     """Count identical rows, and those that are nearly so."""
     rows = searched.rows
+    group = 1 if rows.first is None else int(np.bincount(rows.first).max())
     facts: dict[str, Any] = {"distinct": len(rows.x), "copies": rows.copies}
-    facts["largest_group"] = 1
-    if rows.first is not None:
-        facts["largest_group"] = int(np.bincount(rows.first).max())
+    facts["largest_group"] = group
     if searched.settings.kernel.nearness in DISTANCES and searched.k:
         nearest = searched.candidates.distance[:, 0]
         limit = NEAR * float(np.median(nearest))
@@ -234,10 +178,12 @@ def support_facts(searched: SearchedRows) -> dict[str, Any]:
 def graph_facts(searched: SearchedRows) -> list[dict[str, Any]]:
     """Describe the graph of every rule."""
     names = ("edges", "edges_per_node", "components", "isolated")
-    return [
-        {**settings, **{name: searched.facts(**settings)[name] for name in names}}
-        for settings in GRAPHS
-    ]
+    lines = []
+    for method, rule, least in GRAPHS:
+        facts = searched.facts(method=method, symmetrize=rule, min_degree=least)
+        way = {"method": method, "symmetrize": rule, "min_degree": least}
+        lines.append(way | {name: facts[name] for name in names})
+    return lines
 
 
 def overlap_facts(searched: SearchedRows, sigma: str | None = None) -> dict[str, float]:
@@ -245,10 +191,18 @@ def overlap_facts(searched: SearchedRows, sigma: str | None = None) -> dict[str,
 
     Their edges are those that ``build`` writes: with edges to copies of rows.
     ``jaccard`` is the share of all edges that both have, ``covered`` the share of the
-    edges of mutual kNN that NNK has.
+    edges of mutual kNN that NNK has; both are 1 where there are no edges.
     """
-    mutual = searched.graph(method="knn", symmetrize="mutual", sigma=sigma)
-    return edge_overlap(searched.graph(sigma=sigma), mutual)
+    nnk, mutual = (
+        searched.graph(method, rule, 0, sigma).adjacency.astype(bool)
+        for method, rule in (("nnk", "error"), ("knn", "mutual"))
+    )
+    both = nnk.multiply(mutual).nnz
+    either = nnk.nnz + mutual.nnz - both
+    return {
+        "jaccard": both / either if either else 1.0,
+        "covered": both / mutual.nnz if mutual.nnz else 1.0,
+    }
 
 
 def hub_facts(searched: SearchedRows, ids: tuple[str, ...] | None) -> dict[str, Any]:
@@ -256,8 +210,10 @@ def hub_facts(searched: SearchedRows, ids: tuple[str, ...] | None) -> dict[str, 
     index = searched.candidates.index
     n, k = len(index), searched.k
     degree = np.bincount(index[index >= 0], minlength=n)
-    largest = int(degree.argmax())
-    most, row = int(degree[largest]), searched.input_row(largest)
+    row = largest = int(degree.argmax())
+    if searched.rows.origin is not None:
+        row = int(searched.rows.origin[largest])
+    most = int(degree[largest])
     steps = sorted({most, *(s for s in (0, k // 2, k, 2 * k, 4 * k) if s < most)})
     unchosen = int((degree == 0).sum()) if k else 0
     return {
@@ -296,7 +252,9 @@ def distance_facts(searched: SearchedRows) -> dict[str, Any] | None:
     """Set the bandwidth against the distances it is meant for; None without them."""
     if searched.settings.kernel.nearness not in DISTANCES or not searched.k:
         return None
-    nearest, kth = searched.candidates.distance[:, 0], searched.kth_distance()
+    distance = searched.candidates.distance
+    nearest, there = distance[:, 0], np.isfinite(distance).sum(axis=1)
+    kth = distance[np.arange(len(there)), there - 1][there > 0]
     names = ("min", "q05", "median", "q95", "max")
     spread = np.percentile(kth, [0, 5, 50, 95, 100])
     low, high = float(spread[1]), float(spread[3])

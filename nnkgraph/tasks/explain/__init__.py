@@ -2,94 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nnkgraph.build.run import open_run
+from nnkgraph.build.run import Run, open_run
 from nnkgraph.build.settings import Running, Settings, SolveCall, features_of, split
 from nnkgraph.build.solve import weigh_with_copies
-from nnkgraph.data import Features, SparseGram
+from nnkgraph.data import Candidates, Features, SparseGram
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.errors import InputError
-from nnkgraph.kernels import Problem
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.kernels import Kernel, Local, Problem
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.explain.built import (
-    built_of,
-    check_method,
-    one_row,
-    remark_on_error,
-)
+from nnkgraph.search import distance_of, index_dtype, ranked
+from nnkgraph.search.exact import GRAIN
+from nnkgraph.tasks.verify.recipe import features_check, recipe_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.build.run import Run
-    from nnkgraph.data import (
-        Candidates,
-        FloatArray,
-        Graph,
-        IndexArray,
-        Neighborhoods,
-    )
+    from nnkgraph.data import FloatArray, Graph, IndexArray, Neighborhoods
     from nnkgraph.data.duplicates import Rows
-    from nnkgraph.kernels import Kernel, Local
-    from nnkgraph.tasks.explain.built import Finder
 
 
-_TIE = 1e-12
-"""A candidate this close to a neighbor's plane lies on it, and counts as beyond it."""
+_SAME = 1e-6  # errors J that differ by less, as a share, are the same
+_FOLDERS = {"method": "methods", "kernel": "kernels", "search": "search"}
+_TIE = 1e-12  # a candidate this close to a neighbor's plane counts as beyond it
 
 
 @dataclass(frozen=True)
 class Reasons:
     """What speaks for and against each of a node's m candidates."""
 
-    similarity: FloatArray
-    """(m,) K_qj."""
-
-    terms: FloatArray
-    """(m, m) theta_i K_ij: how much of candidate j neighbor i already covers."""
-
-    residual: FloatArray
-    """(m,) K_qj - sum of the terms: what the neighbors leave of candidate j."""
-
-    kept: NDArray[np.bool_]
-    """(m,) where the weight is positive."""
-
-    hidden_by: IndexArray
-    """(m,) the neighbor with the largest term, -1 where no term is positive."""
-
-    excludes: NDArray[np.bool_]
-    """(m, m) where neighbor i alone, without the others, leaves no room for j."""
-
-    margin: FloatArray
-    """(m, m) by how much it does: minus what would be left of j beside i alone."""
-
-    unwanted: NDArray[np.bool_]
-    """(m,) where not even a candidate on its own would get a weight."""
-
-    far: bool
-    """Whether all similarities are so small that they had to be scaled up."""
+    similarity: FloatArray  # (m,) K_qj
+    terms: FloatArray  # (m, m) theta_i K_ij: what neighbor i covers of candidate j
+    residual: FloatArray  # (m,) K_qj - sum of terms: what neighbors leave of j
+    kept: NDArray[np.bool_]  # (m,) where the weight is positive
+    hidden_by: IndexArray  # (m,) neighbor with the largest term, -1 if none is positive
+    excludes: NDArray[np.bool_]  # (m, m) where i alone leaves no room for j
+    margin: FloatArray  # (m, m) by how much: minus what is left of j beside i alone
+    unwanted: NDArray[np.bool_]  # (m,) where j has no weight even on its own
+    far: bool  # whether all similarities are so small that they had to be scaled up
 
 
 def reasons(local: Local, weights: FloatArray, penalty: float) -> Reasons:
     """Find out what each neighbor does to each candidate of one node.
 
-    Parameters
-    ----------
-    local : Local
-        The similarities of a block with this one node.
-    weights : (m,) array
-        The node's weights.
-    penalty : float
-        What method l1 takes from every K_qj; 0 for the others.
+    The penalty is what method l1 takes from every K_qj.
 
-    Notes
-    -----
     For two candidates i and j, j stays only if K_qi / K_qj < K_ii / K_ij: the upper
     end of the general kernel ratio interval (the paper's Appendix A). It is tested as
     K_qi K_ij / K_ii < K_qj, which also holds for similarities that are zero or
@@ -106,9 +72,8 @@ def reasons(local: Local, weights: FloatArray, penalty: float) -> Reasons:
     wanted = local.cross[0] - penalty
     if scale < 1.0 and penalty > 0:
         wanted = np.full(m, -1.0)  # the penalty is beyond all measure then
-    if m == 0:
-        hidden_by = np.empty(0, np.int64)
-    else:
+    hidden_by = np.empty(0, np.int64)
+    if m:
         hidden_by = np.where(terms.max(axis=0) > 0, terms.argmax(axis=0), -1)
     neighbor = kept & (wanted > 0)
     weight_alone = np.zeros(m)
@@ -129,28 +94,18 @@ def reasons(local: Local, weights: FloatArray, penalty: float) -> Reasons:
     )
 
 
-_LIGHT = 1e-8
-"""Edges below this are dropped by ``build_graph``, unless it is told otherwise."""
+_LIGHT = 1e-8  # ``build_graph`` drops lighter edges, unless told otherwise
 
 
 @dataclass(frozen=True)
 class Explanation:
     """A node's candidates, nearest first, and what became of each."""
 
-    node: int
-    """The row that is explained: the first one with these values."""
-
-    name: str
-    """How people call it: its number, and its id where it has one."""
-
-    candidates: list[dict[str, Any]]
-    """One entry per candidate; plain JSON values."""
-
-    facts: dict[str, Any]
-    """What is known about the neighborhood as a whole; plain JSON values."""
-
-    notes: list[str]
-    """What the user should know."""
+    node: int  # the row that is explained: the first one with these values
+    name: str  # how people call it: its number, and its id where it has one
+    candidates: list[dict[str, Any]]  # one entry per candidate; plain JSON values
+    facts: dict[str, Any]  # about the neighborhood as a whole; plain JSON values
+    notes: list[str]  # what the user should know
 
 
 @dataclass(frozen=True)
@@ -168,9 +123,9 @@ def entries_of(
     solved: Solved, rows: Rows, features: Features, settings: Settings
 ) -> list[dict[str, Any]]:
     """Describe the candidates, nearest first, with the row numbers of the input."""
-    index, why = solved.problem.index[0], solved.reasons
+    index, distance = solved.problem.index[0], solved.problem.distance[0]
     nodes = index if rows.origin is None else rows.origin[np.maximum(index, 0)]
-    ids = features.ids
+    why, ids = solved.reasons, features.ids
     measured = settings.kernel.nearness in DISTANCES  # others have similarities only
     entries: list[dict[str, Any]] = []
     for place in np.flatnonzero(index >= 0):
@@ -185,9 +140,7 @@ def entries_of(
                 "rank": len(entries) + 1,
                 "node": int(nodes[place]),
                 "id": ids[nodes[place]] if ids else None,
-                "distance": (
-                    float(solved.problem.distance[0, place]) if measured else None
-                ),
+                "distance": float(distance[place]) if measured else None,
                 "similarity": float(why.similarity[place]),
                 "weight": float(solved.found.weights[0, place]),
                 "residual": float(why.residual[place]),
@@ -211,6 +164,7 @@ def facts_of(solved: Solved, entries: list[dict[str, Any]]) -> dict[str, Any]:
     largest = float(weights.max(initial=0.0)) or 1.0
     shares = weights / largest  # squares of tiny weights would vanish
     kept = [entry for entry in entries if entry["kept"]]
+    effective = float(shares.sum() ** 2 / (shares**2).sum()) if kept else 0.0
     return {
         "candidate_count": len(entries),
         "kept": len(kept),
@@ -219,9 +173,7 @@ def facts_of(solved: Solved, entries: list[dict[str, Any]]) -> dict[str, Any]:
         "error": None if errors is None else float(errors[0]),
         "own_similarity": solved.own,
         "weight_sum": float(weights.sum()),
-        "effective_neighbors": (
-            float(shares.sum() ** 2 / (shares**2).sum()) if kept else 0.0
-        ),
+        "effective_neighbors": effective,
         "sigma": solved.sigma,
         "certificate": None if proof is None else float(proof[0]),
     }
@@ -300,7 +252,8 @@ def explain(
     chosen, running = split(options, SolveCall)
     features = features_of(features)
     settings = Settings.of(features, **chosen)
-    check_method(registry.spec(settings.method), has_error=settings.method.has_error)
+    name = registry.spec(settings.method)
+    check_method(name, has_error=settings.method.has_error)
     return _explained(features, settings, running, node, _searched)
 
 
@@ -316,25 +269,12 @@ def explain_built(
     """Explain a node of a graph with the parameters that the graph carries.
 
     Bandwidth and stored candidates are the graph's own, so that nothing is searched
-    but what belongs to the node.
-
-    Parameters
-    ----------
-    graph : Graph
-        With the provenance that ``build_graph`` gave it.
-    name : str
-        What messages call the graph.
-
-    Raises
-    ------
-    InputError
-        Where the graph does not say how it was built, was built from other features,
-        or lacks candidates that cannot be found again.
+    but what belongs to the node. Messages call the graph by its name.
     """
     features = features_of(features)
-    built = built_of(graph, features, name)
+    known = built_of(graph, features, name)
     running = Running(executor="serial", progress=progress or Stages())
-    found = _explained(features, built.settings, running, node, built.find)
+    found = _explained(features, known.settings, running, node, known.find)
     edges = int(graph.adjacency[[found.node]].nnz)
     facts = {**found.facts, "edges": edges, "rule": graph.provenance["rule"]}
     notes = [*found.notes, *remark_on_error(facts["error"], graph, found.node)]
@@ -346,21 +286,22 @@ def _explained(
     settings: Settings,
     running: Running,
     node: int | str,
-    find: Finder,
+    find: Callable[[Run, int], tuple[Candidates, Kernel]],
 ) -> Explanation:
+    """Explain a node; ``find`` has the candidates of a row and the fitted kernel."""
     asked, notes = find_node(features, node)
     with open_run(features, settings, running) as run:
         rows = run.rows
-        merged = rows.first is not None and rows.origin is not None
-        first = int(rows.first[asked]) if rows.first is not None and merged else asked
+        place = first = asked
+        if rows.first is not None and rows.origin is not None:
+            first = int(rows.first[asked])
+            place = int(np.searchsorted(rows.origin, first))
         if first != asked:
             copy, own = name_of(features, asked), name_of(features, first)
             notes.append(
                 f"node {copy} is a copy of node {own}, which is explained; in a graph "
                 "the copy hangs on it with weight 1"
             )
-        origin = rows.origin
-        place = first if origin is None else int(np.searchsorted(origin, first))
         candidates, fitted = find(run, place)
         with run.progress("solve"):
             solved = _solve(rows, place, candidates, settings, fitted)
@@ -378,8 +319,7 @@ def _explained(
         "search": candidates.backend,
         **facts_of(solved, entries),
     }
-    notes += [*run.warnings, *candidates.notes]
-    notes += remarks_on(solved)
+    notes += [*run.warnings, *candidates.notes, *remarks_on(solved)]
     return Explanation(first, name_of(features, first), entries, about, notes)
 
 
@@ -403,11 +343,119 @@ def _solve(
     else:
         found = weigh_with_copies(settings.method, problem, rows.kept_copies, at)
     local = problem.local()
-    penalty = settings.method.l1_penalty
-    return Solved(
-        problem,
-        found,
-        reasons(local, found.weights[0], penalty),
-        float(local.own[0]),
-        fitted.bandwidth(own),
-    )
+    why = reasons(local, found.weights[0], settings.method.l1_penalty)
+    return Solved(problem, found, why, float(local.own[0]), fitted.bandwidth(own))
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a graph says about its neighborhoods."""
+
+    settings: Settings
+    listed: IndexArray | None  # candidates of all nodes, where stored
+    search: str  # who found them
+
+    def find(self, run: Run, place: int) -> tuple[Candidates, Kernel]:
+        """Return the candidates that a row had, and the kernel with its bandwidth."""
+        kernel = run.settings.kernel
+        if self.listed is not None:
+            return self._stored(run, self.listed, place), kernel
+        # What a function says may depend on which rows it is asked about together.
+        grain = GRAIN if kernel.nearness == "similarity" else 1
+        start = place - place % grain
+        span = range(start, min(start + grain, len(run.rows.x)))
+        return one_row(replace(run, span=span).find(), place - start), kernel
+
+    def _stored(self, run: Run, listed: IndexArray, place: int) -> Candidates:
+        rows, base = run.rows, run.settings.kernel.nearness
+        line = listed[place if rows.origin is None else rows.origin[place]]
+        line = line[line >= 0]
+        if rows.origin is not None:
+            line = np.searchsorted(rows.origin, line)
+        index = line[np.newaxis].astype(index_dtype(len(rows.x)))
+        index, score = ranked(rows.x, rows.x[place : place + 1], index, base)
+        return Candidates(index, distance_of(score, base), self.search, exact=False)
+
+
+def built_of(graph: Graph, features: Features, name: str) -> Built:
+    """Return what a graph says, once it is clear that these are its features."""
+    recipe = recipe_of(graph, name)
+    known = graph.provenance
+    check_method(known["method"], has_error=recipe.weigher.has_error)
+    same = features_check(features, graph, recipe)
+    if same.status != "ok":
+        said = f"not what {name} was built from: {same.text}"
+        raise InputError(f"{features.name}: {said}")
+    if graph.candidates is None and not recipe.exact:
+        raise InputError(
+            f"{name}: the file does not hold the candidates that {recipe.search} "
+            "found; use the .npz graph, or keep the .nnk.npz file beside this one"
+        )
+    search = known["search"] if recipe.exact else "exact"
+    settings = Settings.read({**known, "search": search}, features)
+    return Built(settings, graph.candidates, recipe.search)
+
+
+def contradictions(
+    given: dict[str, Any], graph: Graph, name: str
+) -> list[tuple[str, object, object]]:
+    """Return which parameters are not those of a graph, with both values."""
+    recipe, known = recipe_of(graph, name), graph.provenance
+    found: list[tuple[str, object, object]] = []
+    for option, value in given.items():
+        theirs = known.get(option)
+        if option == "sigma":
+            theirs = recipe.sigma_rule
+            agree = _number(value) in {_number(theirs), recipe.sigma}
+        elif option in _FOLDERS:
+            agree = _same_plugin(_FOLDERS[option], value, str(theirs))
+        else:
+            agree = value == theirs
+        if not agree:
+            found.append((option, value, theirs))
+    return found
+
+
+def _number(value: object) -> object:
+    """Return a bandwidth as a number, or the name of its rule."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return value
+
+
+def _same_plugin(folder: str, ours: str, theirs: str) -> bool:
+    """Return whether a plug-in is the other; the name alone agrees with any such."""
+    ours = registry.full_spec(folder, ours)
+    if ours.partition(":")[0] != theirs.partition(":")[0]:
+        return folder == "search" and ours == "auto"
+    # A graph does not say which file its candidates came from.
+    if ":" not in ours or theirs == "precomputed":
+        return True
+    return registry.spec(registry.create(folder, ours)) == theirs
+
+
+def remark_on_error(found: float, graph: Graph, node: int) -> list[str]:
+    """Say so where a graph holds another error J than its parameters give."""
+    if graph.errors is None:
+        return []
+    stored = float(graph.errors[node])
+    digits = int(graph.provenance.get("digits", 0))
+    room = max(_SAME, 10.0 ** (1 - digits) if digits else 0.0)
+    if math.isclose(found, stored, rel_tol=room, abs_tol=_SAME**2):
+        return []
+    return [f"the graph holds J = {stored:.6g} for this node: verify says more"]
+
+
+def check_method(method: str, *, has_error: bool) -> None:
+    """Refuse a method whose candidates are not kept or dropped for a reason."""
+    if not has_error:
+        raise ParameterError(
+            f"method {method!r} has no error J to explain: use nnk, omp, mp or l1"
+        )
+
+
+def one_row(candidates: Candidates, place: int) -> Candidates:
+    """Return the candidates of a single row."""
+    index, distance = candidates.index[[place]], candidates.distance[[place]]
+    return replace(candidates, index=index, distance=distance)

@@ -28,19 +28,7 @@ def region(
 ) -> FloatArray:
     """Return the corners of what lies before all planes, within a view.
 
-    Parameters
-    ----------
-    node : (2,) array
-        Where the node is.
-    neighbors : (m, 2) array
-        The planes go through these, perpendicular to their lines to the node.
-    low, high : (2,) arrays
-        Corners of the view.
-
-    Returns
-    -------
-    (corners, 2) array
-        A convex polygon around the node.
+    Planes go through the neighbors, perpendicular to their lines to the node.
     """
     corners = np.array([low, [high[0], low[1]], high, [low[0], high[1]]])
     for neighbor in neighbors:
@@ -80,19 +68,15 @@ def check_places(features: Features, coordinates: Features | None, kernel: str) 
             "`coords` with 2 or 3 columns"
         )
     if coordinates is not None and size not in {2, 3}:
-        raise InputError(
-            f"{where.name}: {size} columns; a picture needs 2 or 3 of them"
-        )
-    if len(where.x) != len(features.x):
-        raise InputError(
-            f"{where.name}: coordinates of {len(where.x)} nodes, but {features.name} "
-            f"has {len(features.x)} rows"
-        )
-    if where.ids and features.ids and where.ids != features.ids:
-        raise InputError(
-            f"{where.name}: its ids are not those of {features.name}, or in another "
-            "order"
-        )
+        wrong = f"{size} columns; a picture needs 2 or 3 of them"
+    elif len(where.x) != len(features.x):
+        wrong = f"coordinates of {len(where.x)} nodes, but {features.name} has "
+        wrong += f"{len(features.x)} rows"
+    elif where.ids and features.ids and where.ids != features.ids:
+        wrong = f"its ids are not those of {features.name}, or in another order"
+    else:
+        return
+    raise InputError(f"{where.name}: {wrong}")
 
 
 def is_projected(features: Features, coordinates: Features | None) -> bool:
@@ -123,15 +107,10 @@ def places(
 # Told apart by color-blind readers too.
 _KEPT, _NODE, _REGION, _DROPPED = "#0072b2", "#d55e00", "#56b4e9", "#7f7f7f"
 
-_MOST_NAMES = 12
-"""Up to so many candidates all are named; of more, only the kept ones."""
-
-
-_LONGEST = 12
-"""Of longer names only the end is written."""
-
+_MOST_NAMES = 12  # up to so many candidates all are named; of more, only the kept ones
+_LONGEST = 12  # of longer names only the end is written
+# Turns by 50 degrees: names stand beside the lines that go on behind a neighbor.
 _ASIDE = np.array([[0.64, -0.77], [0.77, 0.64]])
-"""Turns by 50 degrees: names stand beside the lines that go on behind a neighbor."""
 
 
 def draw_explanation(
@@ -207,75 +186,45 @@ def _draw_planes(
         *inside.T, color=_REGION, alpha=0.16, linewidth=0, zorder=0, label="polytope"
     )
     label = "plane of a neighbor: its pairwise limit"
+    style = {"color": _REGION, "linewidth": 1.1, "linestyle": (0, (5, 3)), "zorder": 1}
     for at in x[kept]:
         across = (at - x[found.node])[::-1] * [1, -1]
-        axes.axline(
-            at,
-            at + across,
-            color=_REGION,
-            linewidth=1.1,
-            linestyle=(0, (5, 3)),
-            zorder=1,
-            label=label,
-        )
+        axes.axline(at, at + across, label=label, **style)
         label = "_once"
 
 
 def _draw_lines(axes: Any, found: Explanation, x: FloatArray) -> None:
     """Join the node with its neighbors, and what was dropped with what excludes it."""
     largest = max((entry["weight"] for entry in found.candidates), default=0.0)
+    kept: dict[str, Any] = {"color": _KEPT, "solid_capstyle": "round", "zorder": 3}
+    dropped: dict[str, Any] = {"color": _DROPPED, "linewidth": 0.9, "zorder": 2}
     label = "to the neighbor that suffices"
     for entry in found.candidates:
         if entry["kept"]:
             ends = x[[found.node, entry["node"]]]
-            width = 1.0 + 5.0 * entry["weight"] / largest
-            axes.plot(
-                *ends.T, color=_KEPT, linewidth=width, solid_capstyle="round", zorder=3
-            )
+            axes.plot(*ends.T, linewidth=1 + 5 * entry["weight"] / largest, **kept)
         elif entry["pairwise_by"]:
             ends = x[[entry["pairwise_by"][0], entry["node"]]]
-            axes.plot(
-                *ends.T, ":", color=_DROPPED, linewidth=0.9, label=label, zorder=2
-            )
+            axes.plot(*ends.T, ":", label=label, **dropped)
             label = "_once"
 
 
 def _draw_nodes(axes: Any, found: Explanation, x: FloatArray) -> None:
-    kinds: list[tuple[str, list[int], dict[str, Any]]] = [
-        ("node", [found.node], {"color": _NODE, "marker": "s", "s": 75}),
-        (
-            "kept (width of line: weight)",
-            _nodes(found, kept=True),
-            {"color": _KEPT, "s": 42, "edgecolors": "white", "linewidths": 0.8},
-        ),
-        (
-            "dropped: one neighbor suffices",
-            _nodes(found, kept=False, pairwise=True),
-            {"color": _DROPPED, "s": 26, "alpha": 0.7, "linewidths": 0},
-        ),
-        (
-            "dropped: several together",
-            _nodes(found, kept=False, pairwise=False),
-            {
-                "facecolors": "white",
-                "edgecolors": _DROPPED,
-                "marker": "D",
-                "s": 24,
-                "linewidths": 1.0,
-            },
-        ),
-    ]
-    for label, nodes, style in kinds:
+    def dots(nodes: list[int], label: str, **style: Any) -> None:
         if nodes:
             axes.scatter(*x[nodes].T, label=label, zorder=4, **style)
 
-
-def _nodes(found: Explanation, **wanted: bool) -> list[int]:
-    return [
-        entry["node"]
-        for entry in found.candidates
-        if all(entry[key] is value for key, value in wanted.items())
-    ]
+    kept = [entry["node"] for entry in found.candidates if entry["kept"]]
+    dropped = [entry for entry in found.candidates if not entry["kept"]]
+    by_one = [entry["node"] for entry in dropped if entry["pairwise"]]
+    by_several = [entry["node"] for entry in dropped if not entry["pairwise"]]
+    white, own = "white", "kept (width of line: weight)"
+    one, several = "dropped: one neighbor suffices", "dropped: several together"
+    dots([found.node], "node", color=_NODE, marker="s", s=75)
+    dots(kept, own, color=_KEPT, s=42, edgecolors=white, linewidths=0.8)
+    dots(by_one, one, color=_DROPPED, s=26, alpha=0.7, linewidths=0)
+    hollow = {"facecolors": white, "edgecolors": _DROPPED, "linewidths": 1.0}
+    dots(by_several, several, marker="D", s=24, **hollow)
 
 
 def _write_names(axes: Any, found: Explanation, x: FloatArray) -> None:
@@ -284,6 +233,8 @@ def _write_names(axes: Any, found: Explanation, x: FloatArray) -> None:
 
     few = len(found.candidates) <= _MOST_NAMES
     halo = [withStroke(linewidth=2.5, foreground="white")]
+    style: dict[str, Any] = {"fontsize": 8, "path_effects": halo, "zorder": 5}
+    style_2d = style | {"textcoords": "offset points", "ha": "center", "va": "center"}
     for entry in found.candidates:
         if not (few or entry["kept"]):
             continue
@@ -292,24 +243,11 @@ def _write_names(axes: Any, found: Explanation, x: FloatArray) -> None:
         color = _KEPT if entry["kept"] else _DROPPED
         at = x[entry["node"]]
         if len(at) == 3:
-            axes.text(
-                *at, f" {text}", fontsize=8, color=color, path_effects=halo, zorder=5
-            )
+            axes.text(*at, f" {text}", color=color, **style)
             continue
         away = _ASIDE @ (at - x[found.node])
-        length = float(np.hypot(*away)) or 1.0
-        axes.annotate(
-            text,
-            at,
-            xytext=14 * away / length,
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=8,
-            color=color,
-            path_effects=halo,
-            zorder=5,
-        )
+        away = 14 * away / (float(np.hypot(*away)) or 1.0)
+        axes.annotate(text, at, xytext=away, color=color, **style_2d)
 
 
 def _title(found: Explanation) -> str:

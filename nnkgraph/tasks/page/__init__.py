@@ -11,6 +11,7 @@ import hashlib
 import html
 import json
 import re
+from collections import Counter
 from importlib import resources
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -22,23 +23,19 @@ from nnkgraph.build.report import CERTIFICATE_LIMIT, description, support
 from nnkgraph.errors import InputError
 from nnkgraph.tasks.laplacian import pieces
 from nnkgraph.tasks.layout import lay_out
-from nnkgraph.tasks.plot.figure import for_nodes, places
-from nnkgraph.tasks.plot.histograms import HISTOGRAMS, bins_of, values_of
+from nnkgraph.tasks.plot import figure, histograms
 from nnkgraph.tasks.verify import verify
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
-    from nnkgraph.data import Features, Graph
+    from nnkgraph.data import Features, FloatArray, Graph
     from nnkgraph.data.labels import Labels
     from nnkgraph.runtime.progress import Stages
 
 
-MOST_NODES = 20_000
-"""Graphs with more nodes are described, but not drawn."""
-
-_COLORED = 11
-"""Components that have a color of their own."""
+MOST_NODES = 20_000  # graphs with more nodes are described, but not drawn
+_COLORED = 11  # components that have a color of their own
 
 
 def drawing(
@@ -57,7 +54,7 @@ def drawing(
         return {"graph": None, "caption": text}
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
     if coordinates is None:
-        at = lay_out(graph, progress=progress)
+        at: FloatArray = lay_out(graph, progress=progress)
         caption = (
             "Nodes are laid out by the graph alone: the more edges lie between two, "
             "the farther they are apart."
@@ -99,13 +96,11 @@ def _pack(values: Any, kind: str) -> dict[str, str]:
     return {"kind": kind, "data": base64.b64encode(raw).decode()}
 
 
-def _given(
-    graph: Graph, name: str, coordinates: Features
-) -> tuple[NDArray[np.float64], str]:
+def _given(graph: Graph, name: str, coordinates: Features) -> tuple[FloatArray, str]:
     """Return the places that the user gave, in a frame of their own."""
     if coordinates.x.shape[1] < 2:
         raise InputError(f"{coordinates.name}: one column; a drawing needs two")
-    at = for_nodes(places(coordinates, (0, 1)), coordinates, graph, name)
+    at = figure.for_nodes(figure.places(coordinates, (0, 1)), coordinates, graph, name)
     there = np.isfinite(at[:, 0])
     low, high = at[there].min(axis=0), at[there].max(axis=0)
     at = (at - (low + high) / 2) / (np.max(high - low) or 1.0)
@@ -118,8 +113,8 @@ def _given(
 
 
 _LISTED = 12
-_SAMPLE = 100
-"""Nodes that are derived again where features are given."""
+_WHOLE = {"degrees", "support"}  # distributions of whole numbers
+_SAMPLE = 100  # nodes that are derived again where features are given
 
 
 def figures(
@@ -132,37 +127,28 @@ def figures(
     """Return everything on the page but the drawing; plain JSON values."""
     about = description(graph)
     proof, checks, looked = _proof(graph, features, name, progress)
-    return {
-        "lead": _lead(about),
-        "tiles": _tiles(about),
-        "proof": proof,
-        "checks": checks,
-        "checked": looked,
-        "charts": [
-            _chart(graph, name, what) for what in HISTOGRAMS if _has(graph, what)
-        ],
-        "groups": [_components(graph), *_classes(graph, labels)],
-        "parameters": _parameters(graph.provenance),
-        "foot": f"Written by nnkgraph {__version__}. It loads nothing from anywhere.",
-    }
-
-
-def _lead(about: dict[str, Any]) -> str:
     kind = "A directed" if about["directed"] else "An undirected"
-    return f"{kind} graph of {about['nodes']:,} nodes and {about['edges']:,} edges."
-
-
-def _tiles(about: dict[str, Any]) -> list[list[Any]]:
+    nodes, edges = about["nodes"], about["edges"]
     tiles = [
-        ["nodes", about["nodes"]],
-        ["edges", about["edges"]],
+        ["nodes", nodes],
+        ["edges", edges],
         ["edges per node", about["edges_per_node"]],
         ["components", about["components"]],
         ["isolated nodes", about["isolated"]],
     ]
     if about["error"]:
         tiles.append(["mean error J", about["error"]["mean"]])
-    return tiles
+    return {
+        "lead": f"{kind} graph of {nodes:,} nodes and {edges:,} edges.",
+        "tiles": tiles,
+        "proof": proof,
+        "checks": checks,
+        "checked": looked,
+        "charts": [*_charts(graph, name)],
+        "groups": [_components(graph), *_classes(graph, labels)],
+        "parameters": _parameters(graph.provenance),
+        "foot": f"Written by nnkgraph {__version__}. It loads nothing from anywhere.",
+    }
 
 
 def _proof(
@@ -171,17 +157,15 @@ def _proof(
     """Return what is known about the correctness of the graph."""
     facts = graph.provenance
     failed, why = facts.get("nodes_failed"), facts.get("failure")
+    state, text = "unknown", "The file carries no certificate."
     if why or failed:
         text = f"{why or f'{failed} nodes miss the certificate'} (as the file says)"
-        proof = {"state": "bad", "text": text}
+        state = "bad"
     elif failed == 0 and graph.errors is not None:
-        text = (
-            f"Every node's solution was proven optimal when the graph was built: its "
-            f"conditions hold to {CERTIFICATE_LIMIT:g}."
-        )
-        proof = {"state": "good", "text": text}
-    else:
-        proof = {"state": "unknown", "text": "The file carries no certificate."}
+        text = "Every node's solution was proven optimal when the graph was built: its "
+        text += f"conditions hold to {CERTIFICATE_LIMIT:g}."
+        state = "good"
+    proof = {"state": state, "text": text}
     if features is None:
         return proof, None, ""
     try:
@@ -199,44 +183,39 @@ def _proof(
     return proof, [[one.name, one.status, one.text] for one in found.checks], looked
 
 
-def _has(graph: Graph, what: str) -> bool:
-    """Return whether there is something to count."""
-    if what == "support":
-        return len(support(graph)) > 0
-    if what == "weights":
-        return graph.adjacency.nnz > 0
-    return what != "errors" or graph.errors is not None
-
-
-def _chart(graph: Graph, name: str, what: str) -> dict[str, Any]:
-    of, counted = HISTOGRAMS[what]
-    values = values_of(name, graph, what)
-    edges = bins_of(values, whole=what in {"degrees", "support"})
-    return {
-        "title": what.capitalize(),
-        "of": of,
-        "counted": counted,
-        "whole": what in {"degrees", "support"},
-        "edges": [float(one) for one in edges],
-        "counts": [int(one) for one in np.histogram(values, edges)[0]],
-        "min": float(values.min()),
-        "median": float(np.median(values)),
-        "mean": float(values.mean()),
-        "max": float(values.max()),
+def _charts(graph: Graph, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the distributions that there is something to count of."""
+    empty = {
+        "support": not len(support(graph)),
+        "weights": not graph.adjacency.nnz,
+        "errors": graph.errors is None,
     }
+    for what, (of, counted) in histograms.HISTOGRAMS.items():
+        if empty.get(what):
+            continue
+        values, whole = histograms.values_of(name, graph, what), what in _WHOLE
+        edges = histograms.bins_of(values, whole=whole)
+        yield {
+            "title": what.capitalize(),
+            "of": of,
+            "counted": counted,
+            "whole": whole,
+            "edges": [float(one) for one in edges],
+            "counts": [int(one) for one in np.histogram(values, edges)[0]],
+            "min": float(values.min()),
+            "median": float(np.median(values)),
+            "mean": float(values.mean()),
+            "max": float(values.max()),
+        }
 
 
 def _components(graph: Graph) -> dict[str, Any]:
-    from scipy.sparse.csgraph import connected_components
-
-    count, label = connected_components(graph.adjacency, directed=False)
-    sizes = np.sort(np.bincount(label, minlength=count))[::-1]
-    values, times = np.unique(sizes, return_counts=True)
+    sizes = [len(part) for part in pieces(graph.adjacency)]
+    count, times = len(sizes), Counter(sizes)
     rows = [
-        [int(v), int(t), _percent(v * t, graph.n_nodes)]
-        for v, t in zip(values, times, strict=True)
+        [size, times[size], _percent(size * times[size], graph.n_nodes)]
+        for size in sorted(times, reverse=True)
     ]
-    rows.reverse()
     text = "All nodes are connected." if count == 1 else f"{count:,} components"
     if len(rows) > _LISTED:
         text += f"; the {_LISTED} largest sizes"
@@ -259,19 +238,17 @@ def _classes(graph: Graph, labels: Labels | None) -> list[dict[str, Any]]:
     ends = np.bincount(one[known], minlength=count)
     own = np.bincount(one[known & (one == two)], minlength=count)
     sizes = labels.counts()
-    errors: NDArray[Any] = np.zeros(count)
-    if graph.errors is not None:
-        codes = labels.codes[labels.known]
-        errors = np.bincount(codes, graph.errors[labels.known], count)
     head = ["class", "nodes", "edges inside"]
-    rows: list[list[Any]] = []
-    for at, name in enumerate(labels.classes):
-        row = [name, int(sizes[at]), _percent(own[at], ends[at])]
-        if graph.errors is not None:
-            row.append(float(errors[at] / max(1, sizes[at])))
-        rows.append(row)
+    rows: list[list[Any]] = [
+        [name, int(sizes[at]), _percent(own[at], ends[at])]
+        for at, name in enumerate(labels.classes)
+    ]
     if graph.errors is not None:
         head.append("mean error J")
+        codes = labels.codes[labels.known]
+        errors = np.bincount(codes, graph.errors[labels.known], count)
+        for row, total, size in zip(rows, errors, sizes, strict=True):
+            row.append(float(total / max(1, size)))
     same = _percent(own.sum(), ends.sum())
     text = f"{same} of the edges between labeled nodes join nodes of the same class."
     return [{"title": "Classes", "text": text, "head": head, "rows": rows}]
@@ -296,31 +273,13 @@ def _shown(value: Any) -> str:
 
 
 _SCRIPTS = ("data.js", "charts.js", "colors.js", "graph.js", "hands.js", "page.js")
+# What could end a script early, or begin a comment in it.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-"""What could end a script early, or begin a comment in it."""
 
 
-def page(
-    graph: Graph,
-    *,
-    name: str = "graph",
-    features: Features | None = None,
-    labels: Labels | None = None,
-    coordinates: Features | None = None,
-    progress: Stages | None = None,
-) -> str:
-    """Return the page as HTML; `page_facts` says what the parameters are."""
-    return written(
-        name,
-        page_facts(
-            graph,
-            name=name,
-            features=features,
-            labels=labels,
-            coordinates=coordinates,
-            progress=progress,
-        ),
-    )
+def page(graph: Graph, *, name: str = "graph", **options: Any) -> str:
+    """Return the page as HTML; the options are those of `page_facts`."""
+    return written(name, page_facts(graph, name=name, **options))
 
 
 def page_facts(
@@ -334,25 +293,8 @@ def page_facts(
 ) -> dict[str, Any]:
     """Return all that a page says; plain JSON values.
 
-    Parameters
-    ----------
-    graph : Graph
-        What the page is about. Up to ``MOST_NODES`` nodes are drawn.
-    name : str
-        The file of the graph, for the title and messages.
-    features : Features, optional
-        What it was built from: a sample of its nodes is derived again and compared.
-    labels : Labels, optional
-        Classes that color the nodes.
-    coordinates : Features, optional
-        Where nodes are, in the first two columns; by default it is laid out.
-    stages : Stages, optional
-        Hears how far the work is.
-
-    Raises
-    ------
-    InputError
-        Where features, labels or coordinates do not fit the graph.
+    Where features are given, a sample of the nodes is derived again and compared.
+    Labels color the nodes; coordinates are two columns, or laid out.
     """
     known = None if labels is None else labels.for_rows(graph.n_nodes, graph.ids, name)
     return {

@@ -6,41 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.tasks.plot.figure import BAR, QUIET, WIDTH, new_panels, titles
+from nnkgraph.tasks.plot import figure as figures
+from nnkgraph.tasks.plot.figure import BAR, QUIET, WIDTH
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from nnkgraph.data import Graph
+    from nnkgraph.data import FloatArray, Graph, IndexArray
     from nnkgraph.data.labels import Labels
-    from nnkgraph.tasks.plot.figure import Graphs
 
-CELLS = 400
-"""Per side: about the pixels of a panel, so that no edge falls between two."""
-
+CELLS = 400  # per side: about the pixels of a panel, so that no edge falls between two
 _MOST_NAMES = 24
 
 
 def draw_adjacency(
-    graphs: Graphs, *, labels: Labels | None = None, title: str | None = None
+    graphs: figures.Graphs, *, labels: Labels | None = None, title: str | None = None
 ) -> Any:
     """Draw matrices side by side: an edge from row to column is a colored cell.
 
     Up to 400 nodes a cell is one pair of nodes, and its color the weight. Of more nodes
     a cell stands for a square block of pairs, and its color counts the edges inside.
-
-    Parameters
-    ----------
-    graphs : list of (name, Graph)
-        One panel each.
-    labels : Labels, optional
-        Classes that rows and columns are ordered by.
-    title : str, optional
-        Stands above all panels.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    Rows and columns are ordered by their labels.
     """
     from matplotlib.colors import LogNorm, Normalize
 
@@ -53,10 +37,10 @@ def draw_adjacency(
     most = max(float(one.max(initial=0)) for one in cells) or 1.0
     # One count is no range: a scale of logarithms needs one.
     norm = LogNorm(1, max(most, 2)) if counted else Normalize(0, most)
-    figure = new_panels(WIDTH * len(graphs) + BAR, WIDTH, title)
+    figure = figures.new_panels(WIDTH * len(graphs) + BAR, WIDTH, title)
     panels = figure.subplots(1, len(graphs), squeeze=False)[0]
     for panel, (_, graph), codes, image, text in zip(
-        panels, graphs, ordered, cells, titles(graphs), strict=True
+        panels, graphs, ordered, cells, figures.titles(graphs), strict=True
     ):
         shown = panel.imshow(
             np.ma.masked_equal(image, 0),
@@ -71,11 +55,8 @@ def draw_adjacency(
         if labels is not None:
             _separate(panel, codes, labels.classes)
     block = max(block_size(graph.n_nodes) for _, graph in graphs)
-    bar = figure.colorbar(shown, ax=list(panels), shrink=0.8, pad=0.02)
     what = f"edges per cell of {block} x {block} pairs" if counted else "weight"
-    bar.set_label(what, fontsize=10)
-    bar.ax.tick_params(labelsize=9, color=QUIET)
-    bar.outline.set_visible(False)
+    bar = figures.color_bar(figure, shown, list(panels), what)
     if counted:
         steps = [a * 10**b for b in range(7) for a in (1, 2, 5) if a * 10**b <= most]
         bar.set_ticks(steps, labels=[f"{one:,}" for one in steps])
@@ -88,15 +69,10 @@ def block_size(nodes: int) -> int:
     return -(-nodes // CELLS)
 
 
-def matrix_cells(
-    graph: Graph, codes: NDArray[np.int64], *, counted: bool
-) -> NDArray[np.float64]:
+def matrix_cells(graph: Graph, codes: IndexArray, *, counted: bool) -> FloatArray:
     """Return the matrix, ordered by class, in at most 400 x 400 cells.
 
-    Parameters
-    ----------
-    counted : bool
-        Whether cells count entries; otherwise they sum up weights.
+    They count entries, or sum up weights.
     """
     place = np.empty(graph.n_nodes, np.int64)
     # Nodes without a class come last.
@@ -111,13 +87,13 @@ def matrix_cells(
     return sums.reshape(side, side).astype(np.float64)
 
 
-def _codes(graph: Graph, labels: Labels | None, name: str) -> NDArray[np.int64]:
+def _codes(graph: Graph, labels: Labels | None, name: str) -> IndexArray:
     if labels is None:
         return np.zeros(graph.n_nodes, np.int64)
     return labels.for_rows(graph.n_nodes, graph.ids, name).codes
 
 
-def _separate(panel: Any, codes: NDArray[np.int64], classes: tuple[str, ...]) -> None:
+def _separate(panel: Any, codes: IndexArray, classes: tuple[str, ...]) -> None:
     """Draw lines between classes, and name each beside its rows."""
     counts = np.bincount(np.where(codes < 0, len(classes), codes))
     ends = np.cumsum(counts)

@@ -8,49 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import ParameterError
-from nnkgraph.tasks.plot.figure import (
-    BAR,
-    INK,
-    QUIET,
-    WIDTH,
-    errors_of,
-    for_nodes,
-    new_panels,
-    places,
-    titles,
-)
+from nnkgraph.tasks.plot import figure as figures
+from nnkgraph.tasks.plot.figure import BAR, INK, WIDTH
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from nnkgraph.data import Features, Graph
+    from nnkgraph.data import Features, FloatArray, Graph, IndexArray
     from nnkgraph.data.labels import Labels
-    from nnkgraph.tasks.plot.figure import Graphs
 
 
-RASTERIZED = 20_000
-"""Of more edges, vector graphics hold a picture instead of every line."""
-
-NO_WEIGHT = 1e-300
-"""Stands for the largest weight where there are no edges."""
+RASTERIZED = 20_000  # of more edges, vector graphics hold pixels instead of lines
+NO_WEIGHT = 1e-300  # stands for the largest weight where there are no edges
 
 
 @dataclass(frozen=True)
 class Lines:
     """How edges are drawn."""
 
-    shows: str
-    """What weight shows as: ``alpha``, ``width``, ``both`` or ``none``."""
-
-    heaviest: float
-    """The weight drawn strongest, in all panels."""
-
-    width: float
-    """Of the strongest line, in points."""
-
+    shows: str  # what weight shows as: ``alpha``, ``width``, ``both`` or ``none``
+    heaviest: float  # the weight drawn strongest, in all panels
+    width: float  # of the strongest line, in points
     color: str
 
-    def style(self, weight: NDArray[np.float64]) -> tuple[Any, Any]:
+    def style(self, weight: FloatArray) -> tuple[Any, Any]:
         """Return a color and a width for each weight."""
         from matplotlib.colors import to_rgba
 
@@ -70,17 +49,15 @@ class Lines:
 
         if self.shows == "none" or self.heaviest <= NO_WEIGHT:
             return []
-        weight = np.array([1.0, 0.01]) * self.heaviest
-        colors, thick = self.style(weight)
+        weights = np.array([1.0, 0.01]) * self.heaviest
+        styles = zip(weights, *self.style(weights), strict=True)
         return [
-            Line2D(
-                [], [], color=color, linewidth=max(0.8, wide), label=f"weight {w:.2g}"
-            )
-            for color, wide, w in zip(colors, thick, weight, strict=True)
+            Line2D([], [], label=f"weight {w:.2g}", color=color, lw=max(0.8, wide))
+            for w, color, wide in styles
         ]
 
 
-def add_edges(panel: Any, graph: Graph, at: NDArray[np.float64], lines: Lines) -> None:
+def add_edges(panel: Any, graph: Graph, at: FloatArray, lines: Lines) -> None:
     """Add all edges as one collection of lines, heavy ones last and so on top."""
     from matplotlib.collections import LineCollection
     from mpl_toolkits.mplot3d.art3d import Line3DCollection
@@ -95,15 +72,8 @@ def add_edges(panel: Any, graph: Graph, at: NDArray[np.float64], lines: Lines) -
     ends = np.stack([found.row[order], found.col[order]], axis=1)
     colors, widths = lines.style(found.data[order])
     kind: Any = LineCollection if at.shape[1] == 2 else Line3DCollection
-    panel.add_collection(
-        kind(
-            at[ends],
-            colors=colors,
-            linewidths=widths,
-            zorder=2,
-            rasterized=graph.n_edges > RASTERIZED,
-        )
-    )
+    style = {"zorder": 2, "rasterized": graph.n_edges > RASTERIZED}
+    panel.add_collection(kind(at[ends], colors=colors, linewidths=widths, **style))
 
 
 # Okabe and Ito; yellow is left out, which nobody sees on white.
@@ -114,9 +84,7 @@ _MANY = (
     *("#00c2f9", "#ffc33b", "#00fccf", "#e20134", "#ff5aaf", "#9f0162"),
 )
 _MARKERS = ("o", "^")
-_MOST = len(_MANY) * len(_MARKERS)
-"""Of more classes each has its place on a scale instead of a color."""
-
+_MOST = len(_MANY) * len(_MARKERS)  # more classes lie on a scale
 _NONE = "#bdbdbd"
 _NODE = "#d55e00"
 _SCALE = "viridis"
@@ -126,25 +94,14 @@ _SCALE = "viridis"
 class Coloring:
     """How nodes are drawn, in every panel alike."""
 
-    marks: tuple[Any, ...] = ()
-    """Handles of the legend, where classes have one."""
+    marks: tuple[Any, ...] = ()  # handles of the legend, where classes have one
+    mappable: Any = None  # what a color bar shows, where there is one
+    ticks: tuple[tuple[float, str], ...] = ()  # where the bar shows classes
+    name: str = ""  # what stands beside the color bar
+    plain: str = ""  # the color of all nodes, where they are drawn alike
+    palette: tuple[str, ...] = ()  # a color for each class
 
-    mappable: Any = None
-    """What a color bar shows, where there is one."""
-
-    ticks: tuple[tuple[float, str], ...] = ()
-    """Places and names on the color bar, where it shows classes."""
-
-    name: str = ""
-    """What stands beside the color bar."""
-
-    plain: str = ""
-    """The color of all nodes, where they are drawn alike."""
-
-    count: int = 0
-    """How many classes there are."""
-
-    def paint(self, own: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def paint(self, own: Any) -> tuple[FloatArray, IndexArray]:
         """Return a color for each class or value, and which marker has which node."""
         from matplotlib.colors import to_rgba_array
 
@@ -155,34 +112,15 @@ class Coloring:
             known = own >= 0 if self.ticks else np.isfinite(own)
             colors = self.mappable.to_rgba(np.ma.masked_where(~known, own))
             return np.asarray(colors), shape
-        table = to_rgba_array([*class_colors(self.count), _NONE])
         shape = np.where(own < 0, 0, own // len(_MANY))
-        return table[own], shape
-
-
-def class_colors(count: int) -> list[str]:
-    """Return a color for each of up to 24 classes; beyond 12 they come again."""
-    palette = _FEW if count <= len(_FEW) else _MANY
-    return [palette[at % len(palette)] for at in range(count)]
-
-
-def marker(shape: int) -> str:
-    """Return the marker of the first twelve classes, or of the others."""
-    return _MARKERS[shape]
-
-
-def all_alike(*, many: bool) -> Coloring:
-    """Return the coloring where nothing is known about nodes.
-
-    Many dots, in a color of their own, would hide the edges.
-    """
-    return Coloring(plain=INK if many else _NODE)
+        return to_rgba_array([*self.palette, _NONE])[own], shape
 
 
 def by_class(classes: tuple[str, ...], *, gaps: bool) -> Coloring:
-    """Return a color for each class, with a legend; many lie on a scale.
+    """Return a color for each class, with a legend; gaps are nodes without a class.
 
-    `gaps` says whether some nodes have none.
+    Beyond 12 classes colors come again, with another marker; beyond 24 classes lie on
+    a scale.
     """
     from matplotlib.lines import Line2D
 
@@ -191,24 +129,19 @@ def by_class(classes: tuple[str, ...], *, gaps: bool) -> Coloring:
         shown = np.unique(np.linspace(0, len(names) - 1, 8).round().astype(int))
         ticks = tuple((float(at), names[at]) for at in shown)
         return Coloring(mappable=_scale(0, len(names) - 1), ticks=ticks, name="class")
-    styles = [
-        (name, color, _MARKERS[at // len(_MANY)])
-        for at, (name, color) in enumerate(
-            zip(names, class_colors(len(names)), strict=True)
-        )
-    ]
-    if gaps:
-        styles.append(("no label", _NONE, _MARKERS[0]))
+    colors = _FEW if len(names) <= len(_FEW) else _MANY
+    palette = tuple(colors[at % len(colors)] for at in range(len(names)))
+    shapes = [_MARKERS[at // len(_MANY)] for at in range(len(names))]
+    styles = [*zip(names, palette, shapes, strict=True)]
+    styles += [("no label", _NONE, _MARKERS[0])] * gaps
     marks = tuple(
-        Line2D(
-            [], [], color=color, marker=shape, linestyle="", markersize=6, label=name
-        )
+        Line2D([], [], label=name, color=color, marker=shape, ls="", markersize=6)
         for name, color, shape in styles
     )
-    return Coloring(marks=marks, count=len(names))
+    return Coloring(marks=marks, palette=palette)
 
 
-def by_value(values: list[NDArray[np.float64]], name: str) -> Coloring:
+def by_value(values: list[FloatArray], name: str) -> Coloring:
     """Return a scale that all values of all panels lie on."""
     known = np.concatenate([one[np.isfinite(one)] for one in values])
     low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
@@ -226,11 +159,10 @@ def legend_columns(marks: Any, width: float) -> int:
 def add_key(figure: Any, panels: list[Any], coloring: Coloring, marks: Any) -> None:
     """Put the legend below all panels, and the color bar beside them."""
     if marks:
-        width = figure.get_size_inches()[0]
         figure.legend(
             handles=list(marks),
             loc="outside lower center",
-            ncols=legend_columns(marks, width),
+            ncols=legend_columns(marks, figure.get_size_inches()[0]),
             frameon=False,
             fontsize=10,
             columnspacing=1.2,
@@ -238,13 +170,10 @@ def add_key(figure: Any, panels: list[Any], coloring: Coloring, marks: Any) -> N
             handletextpad=0.5,
         )
     if coloring.mappable is not None:
-        bar = figure.colorbar(coloring.mappable, ax=panels, shrink=0.8, pad=0.02)
-        bar.set_label(coloring.name, fontsize=10)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(labelsize=9, color=QUIET)
+        bar = figures.color_bar(figure, coloring.mappable, panels, coloring.name)
         if coloring.ticks:
-            bar.set_ticks([at for at, _ in coloring.ticks])
-            bar.set_ticklabels([text for _, text in coloring.ticks])
+            places, texts = zip(*coloring.ticks, strict=True)
+            bar.set_ticks(places, labels=texts)
 
 
 def _scale(low: float, high: float) -> Any:
@@ -262,12 +191,11 @@ def _short(text: str) -> str:
     return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
-_UNDER_COLORS = "#808080"
-"""Edges between colored nodes, which no class looks like."""
+_UNDER_COLORS = "#808080"  # edges between colored nodes, which no class looks like
 
 
 def draw(
-    graphs: Graphs,
+    graphs: figures.Graphs,
     coordinates: Features,
     *,
     labels: Labels | None = None,
@@ -280,33 +208,13 @@ def draw(
     """Draw graphs side by side over the same 2-D or 3-D coordinates.
 
     Panels share their limits, their colors and their scale of weights. Nodes without
-    coordinates are left out, and so are their edges.
-
-    Parameters
-    ----------
-    graphs : list of (name, Graph)
-        One panel each.
-    coordinates : Features
-        Where the nodes are; with ids on both sides, ids decide. NaN is nowhere.
-    labels : Labels, optional
-        Classes that color the nodes.
-    values : Features, ``degree`` or ``error``, optional
-        Numbers that color the nodes, in place of labels.
-    edges : str
-        How weight shows: ``alpha``, ``width``, ``both`` or ``none``.
-    axes : tuple of int, optional
-        The columns of the coordinates that are drawn.
-    view : (float, float), optional
-        Elevation and azimuth of the eye in 3-D, in degrees.
-    title : str, optional
-        Stands above all panels.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    coordinates are left out, and so are their edges. Nodes are colored by ``labels`` or
+    by ``values``: numbers, "degree" or "error". ``edges`` says how weight shows
+    ("alpha", "width", "both" or "none"), ``axes`` which columns are drawn, ``view`` the
+    elevation and azimuth of the eye in 3-D, in degrees.
     """
-    at = places(coordinates, axes)
-    where = [for_nodes(at, coordinates, graph, name) for name, graph in graphs]
+    at = figures.places(coordinates, axes)
+    where = [figures.for_nodes(at, coordinates, g, name) for name, g in graphs]
     coloring, own = _coloring(graphs, labels, values)
     most = max(graph.n_edges for _, graph in graphs)
     lines = Lines(
@@ -325,14 +233,14 @@ def draw(
         panel = _panel(figure, len(graphs), place, low, high, view)
         add_edges(panel, graph, where[place], lines)
         _add_nodes(panel, where[place], coloring, own[place], most > RASTERIZED)
-        panel.set_title(titles(graphs)[place], fontsize=11)
+        panel.set_title(figures.titles(graphs)[place], fontsize=11)
         panels.append(panel)
     add_key(figure, panels, coloring, marks)
     return figure
 
 
 def _coloring(
-    graphs: Graphs, labels: Labels | None, values: Features | str | None
+    graphs: figures.Graphs, labels: Labels | None, values: Features | str | None
 ) -> tuple[Coloring, list[Any]]:
     """Return the colors of all panels, and what each node is colored by."""
     if labels is not None:
@@ -340,20 +248,22 @@ def _coloring(
         gaps = any((one < 0).any() for one in codes)
         return by_class(labels.classes, gaps=gaps), codes
     if values is None:
+        # Many dots, in a color of their own, would hide the edges.
         many = max(graph.n_edges for _, graph in graphs) > RASTERIZED
-        return all_alike(many=many), [np.zeros(graph.n_nodes) for _, graph in graphs]
+        plain = Coloring(plain=INK if many else _NODE)
+        return plain, [np.zeros(graph.n_nodes) for _, graph in graphs]
     if values == "degree":
         own = [np.diff(graph.adjacency.indptr).astype(float) for _, graph in graphs]
         return by_value(own, "edges of a node"), own
-    if isinstance(values, str):
-        if values != "error":
-            raise ParameterError(
-                f"values {values!r} are neither 'degree' nor 'error' nor numbers"
-            )
-        own = [errors_of(graph, name) for name, graph in graphs]
+    if values == "error":
+        own = [figures.errors_of(graph, name) for name, graph in graphs]
         return by_value(own, "error J of a node"), own
+    if isinstance(values, str):
+        raise ParameterError(
+            f"values {values!r} are neither 'degree' nor 'error' nor numbers"
+        )
     column = np.asarray(values.x[:, 0], np.float64)
-    own = [for_nodes(column, values, graph, name) for name, graph in graphs]
+    own = [figures.for_nodes(column, values, graph, name) for name, graph in graphs]
     # The column says more than the file that it is in.
     file, _, item = values.name.rpartition("::")
     title = item if file else item.replace("\\", "/").rpartition("/")[2]
@@ -370,7 +280,7 @@ def _sized_figure(
         aspect = float(np.clip(up / across if across > 0 else 1.0, 0.4, 1.4))
     whole = width * count + BAR * (coloring.mappable is not None)
     rows = -(-len(marks) // legend_columns(marks, whole)) if marks else 0
-    return new_panels(whole, width * aspect + 0.45 + 0.22 * rows, title)
+    return figures.new_panels(whole, width * aspect + 0.45 + 0.22 * rows, title)
 
 
 def _panel(figure: Any, count: int, place: int, low: Any, high: Any, view: Any) -> Any:
@@ -404,15 +314,7 @@ def _add_nodes(
     three = {"depthshade": bool(coloring.plain)} if at.shape[1] == 3 else {}
     # Colors are told apart in larger dots only.
     size = float(np.clip((6000 if coloring.plain else 14000) / len(at), 0.4, 14))
+    style = {"s": size, "linewidths": 0, "zorder": 3, "rasterized": rasterized, **three}
     for shape in np.unique(shapes[there]):
         drawn = there & (shapes == shape)
-        panel.scatter(
-            *at[drawn].T,
-            s=size,
-            c=colors[drawn],
-            marker=marker(shape),
-            linewidths=0,
-            zorder=3,
-            rasterized=rasterized,
-            **three,
-        )
+        panel.scatter(*at[drawn].T, c=colors[drawn], marker=_MARKERS[shape], **style)

@@ -7,33 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import Features
+from nnkgraph.data import Features, Graph
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.tasks.layout import lay_out
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Graph
-
-    Graphs = list[tuple[str, Graph]]
-    """Graphs and the names of their files, one panel each."""
-    from numpy.typing import NDArray
-
+    from nnkgraph.data import FloatArray
     from nnkgraph.runtime.progress import Stages
 
-
+Graphs = list[tuple[str, Graph]]  # graphs and the names of their files, one panel each
 SUFFIXES = (".png", ".svg", ".pdf")
-WIDTH = 5.2
-"""Of one panel, in inches: two fill a page of text."""
-
-INK, QUIET = "#0072b2", "#767676"
-"""For what matters, and for what goes beside it."""
-
-_DPI = {"png": 120}
-"""Of a png; what is rasterized inside of a vector graphic is finer."""
-
-
-BAR = 1.0
-"""Room for a color bar, in inches."""
+WIDTH = 5.2  # of one panel, in inches: two fill a page of text
+INK, QUIET = "#0072b2", "#767676"  # for what matters, and for what goes beside it
+BAR = 1.0  # room for a color bar, in inches
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -56,26 +42,37 @@ def new_panels(width: float, height: float, title: str | None) -> Any:
     return figure
 
 
+def color_bar(figure: Any, mappable: Any, panels: list[Any], name: str) -> Any:
+    """Put a color bar beside panels."""
+    bar = figure.colorbar(mappable, ax=panels, shrink=0.8, pad=0.02)
+    bar.set_label(name, fontsize=10)
+    bar.ax.tick_params(labelsize=9, color=QUIET)
+    bar.outline.set_visible(False)
+    return bar
+
+
 def rendered(figure: Any, name: str) -> bytes:
     """Return a figure as the bytes of a file; equal figures give equal bytes."""
     import matplotlib as mpl
 
     ending = name.lower().rpartition(".")[2]
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+    dpi = (
+        120 if ending == "png" else 200
+    )  # what vector graphics hold as pixels is finer
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "nnkgraph"}):
-        figure.savefig(
-            buffer,
-            format=ending,
-            dpi=_DPI.get(ending, 200),
-            metadata=dates.get(ending),
-        )
+        figure.savefig(buffer, format=ending, dpi=dpi, metadata=date)
     return buffer.getvalue()
 
 
 def titles(graphs: Graphs) -> list[str]:
     """Return what stands above each panel: how the graph was made, and its size."""
-    made = [_made(name, graph) for name, graph in graphs]
+    made = []
+    for name, graph in graphs:
+        known = graph.provenance
+        told = "method" in known and "k" in known
+        made.append(f"{known['method']}, k = {known['k']}" if told else name)
     if len(set(made)) < len(made):
         made = [name.replace("\\", "/").rpartition("/")[2] for name, _ in graphs]
     return [
@@ -83,13 +80,6 @@ def titles(graphs: Graphs) -> list[str]:
         f"{graph.n_edges / graph.n_nodes:.1f} per node"
         for one, (_, graph) in zip(made, graphs, strict=True)
     ]
-
-
-def _made(name: str, graph: Graph) -> str:
-    known = graph.provenance
-    if "method" not in known or "k" not in known:
-        return name
-    return f"{known['method']}, k = {known['k']}"
 
 
 def _plain(text: str) -> str:
@@ -101,16 +91,8 @@ def _plain(text: str) -> str:
 _SHOWN = 5
 
 
-def places(
-    coordinates: Features, columns: tuple[int, ...] | None
-) -> NDArray[np.float64]:
-    """Return two or three columns; a node that lacks one of them lacks all.
-
-    Raises
-    ------
-    InputError
-        Where there are more columns and nobody chose, or no node has a place.
-    """
+def places(coordinates: Features, columns: tuple[int, ...] | None) -> FloatArray:
+    """Return two or three columns; a node that lacks one of them lacks all."""
     x, name = coordinates.x, coordinates.name
     if columns is None:
         if x.shape[1] not in {2, 3}:
@@ -132,8 +114,8 @@ def places(
 
 
 def for_nodes(
-    values: NDArray[np.float64], source: Features, graph: Graph, name: str
-) -> NDArray[np.float64]:
+    values: FloatArray, source: Features, graph: Graph, name: str
+) -> FloatArray:
     """Return rows in the order of a graph's nodes, NaN where a node has none.
 
     Where both sides have names, names decide; otherwise the order does, and the
@@ -141,10 +123,8 @@ def for_nodes(
     """
     if source.ids is None or graph.ids is None:
         if len(values) != graph.n_nodes:
-            raise InputError(
-                f"{source.name}: {len(values)} rows, but {name} has {graph.n_nodes} "
-                "nodes"
-            )
+            nodes = f"{name} has {graph.n_nodes} nodes"
+            raise InputError(f"{source.name}: {len(values)} rows, but {nodes}")
         return values
     if source.ids == graph.ids:
         return values
@@ -178,7 +158,7 @@ def count_unplaced(
     return max(int(np.isnan(one[:, 0]).sum()) for one in where)
 
 
-def errors_of(graph: Graph, name: str) -> NDArray[np.float64]:
+def errors_of(graph: Graph, name: str) -> FloatArray:
     """Return J of every node, or say why there is none."""
     if graph.errors is None:
         raise InputError(

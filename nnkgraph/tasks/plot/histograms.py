@@ -8,13 +8,13 @@ import numpy as np
 
 from nnkgraph.build.report import support
 from nnkgraph.errors import InputError
-from nnkgraph.tasks.plot.figure import INK, QUIET, WIDTH, errors_of, new_panels, titles
+from nnkgraph.tasks.plot import figure as figures
+from nnkgraph.tasks.plot.figure import INK, QUIET, WIDTH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import Graph
-    from nnkgraph.tasks.plot.figure import Graphs
 
 _BARS = 50
 _MEAN = "#d55e00"
@@ -28,38 +28,19 @@ HISTOGRAMS = {
 """What there are, and what stands below and beside each."""
 
 
-def draw_histograms(graphs: Graphs, what: str, *, title: str | None = None) -> Any:
-    """Draw one distribution of each graph, side by side on the same axes.
-
-    Parameters
-    ----------
-    graphs : list of (name, Graph)
-        One panel each.
-    what : str
-        ``degrees``, ``weights``, ``support`` or ``errors``.
-    title : str, optional
-        Stands above all panels.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+def draw_histograms(
+    graphs: figures.Graphs, what: str, *, title: str | None = None
+) -> Any:
+    """Draw one of the HISTOGRAMS of each graph, side by side on the same axes."""
     values = [values_of(name, graph, what) for name, graph in graphs]
     edges = bins_of(np.concatenate(values), whole=what in {"degrees", "support"})
     below, beside = HISTOGRAMS[what]
-    figure = new_panels(WIDTH * len(graphs), 3.8, title)
+    figure = figures.new_panels(WIDTH * len(graphs), 3.8, title)
     panels = figure.subplots(1, len(graphs), sharex=True, sharey=True, squeeze=False)[0]
-    for panel, own, text in zip(panels, values, titles(graphs), strict=True):
+    style = {"align": "edge", "color": INK, "edgecolor": "white", "linewidth": 0.6}
+    for panel, own, text in zip(panels, values, figures.titles(graphs), strict=True):
         counts = np.histogram(own, edges)[0]
-        panel.bar(
-            edges[:-1],
-            counts,
-            np.diff(edges),
-            align="edge",
-            color=INK,
-            edgecolor="white",
-            linewidth=0.6,
-        )
+        panel.bar(edges[:-1], counts, np.diff(edges), **style)
         if len(own):
             _mark_mean(panel, float(own.mean()))
         panel.set_title(text, fontsize=11)
@@ -79,7 +60,7 @@ def values_of(name: str, graph: Graph, what: str) -> NDArray[Any]:
     if what == "degrees":
         return np.diff(graph.adjacency.indptr)
     if what == "errors":
-        return errors_of(graph, name)
+        return figures.errors_of(graph, name)
     if what == "support":
         found: NDArray[Any] = support(graph)
         if not len(found):

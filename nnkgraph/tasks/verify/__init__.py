@@ -6,35 +6,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from nnkgraph.data import Features
+from nnkgraph.data import Features, Graph
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.verify._agree import judge
-from nnkgraph.tasks.verify._derive import derive
-from nnkgraph.tasks.verify._slow import Space
-from nnkgraph.tasks.verify.checks import (
-    bridges_check,
-    features_check,
-    rule_check,
-    with_lost_bridges,
-    without_bridges,
-    without_copies,
-)
-from nnkgraph.tasks.verify.recipe import Check, recipe_of, refuse_unknown
+from nnkgraph.tasks.verify import recipe as recipes
+from nnkgraph.tasks.verify._agree import Verdict, judge
+from nnkgraph.tasks.verify._derive import Derived, derive
+from nnkgraph.tasks.verify._slow import Space, similarity
+from nnkgraph.tasks.verify.recipe import Check, Recipe
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from nnkgraph.data import Graph
-    from nnkgraph.tasks.verify._agree import Verdict
-    from nnkgraph.tasks.verify._derive import Derived
+    from nnkgraph.data import IndexArray
 
-WEIGHT = 1e-7
-"""Relative difference of weights that counts as equal."""
-
-ERROR = 1e-10
-"""Difference of errors J, in units of K_qq, that counts as equal."""
+ERROR = 1e-10  # difference of errors J, in units of K_qq, that counts as equal
 
 
 @dataclass(frozen=True)
@@ -96,19 +84,19 @@ def verify(
     []
     """
     features = features if isinstance(features, Features) else Features.of(features)
-    refuse_unknown(graph, name)
-    recipe = recipe_of(graph, name)
+    recipes.refuse_unknown(graph, name)
+    recipe = recipes.recipe_of(graph, name)
     if sample is not None and sample < 1:
         raise ParameterError(f"the sample must have at least 1 node, not {sample}")
-    checks = [features_check(features, graph, recipe)]
+    checks = [recipes.features_check(features, graph, recipe)]
     if len(features.x) != graph.n_nodes or tuple(features.x.shape) != recipe.shape:
         rest = ("sigma", "candidates", "errors", "edges", "weights")
         checks += [Check(one, "not checked", "other features") for one in rest]
         return Verification(checks, graph.n_nodes, 0)
     space = Space.of(features.x, recipe)
-    checks.append(rule_check(graph, recipe))
-    bare, bridges = without_bridges(graph)
-    distinct, copies = without_copies(bare, space)
+    checks.append(_rule_check(graph, recipe))
+    bare, bridges = _without_bridges(graph)
+    distinct, copies = _without_copies(bare, space)
     checks += copies
     looked = np.arange(space.n)
     if sample is not None and sample < space.n:
@@ -117,7 +105,7 @@ def verify(
     derived = derive(space, distinct, looked, progress or Stages())
     checks += [derived.sigma, *_compared(space, distinct, derived)]
     if recipe.bridged:
-        checks.append(bridges_check(graph, bare, bridges, space, derived.width))
+        checks.append(_bridges_check(graph, bare, bridges, space, derived.width))
     return Verification(checks, graph.n_nodes, len(looked))
 
 
@@ -128,20 +116,15 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
         rest = ("errors", "edges", "weights")
         lost = [Check(one, "not checked", derived.search.text) for one in rest]
         return [derived.search, *lost]
-    limit = max(WEIGHT, recipe.rounding)
-    found = judge(derived.given, graph.adjacency, recipe, limit)
+    found = judge(derived.given, graph.adjacency, recipe)
     if recipe.bridged and graph.bridges is None:
-        found = with_lost_bridges(found, space, derived.width)
+        found = _with_lost_bridges(found, space, derived.width)
     search, outside = derived.search, int(found.outside.sum())
     if outside:
         text = f"{search.text}; {outside} edges join nodes that are no candidates"
         search = replace(search, status="FAILED", text=text)
-    return [
-        search,
-        _errors_check(graph, derived, space),
-        _edges_check(found, space),
-        _weights_check(found, space),
-    ]
+    errors = _errors_check(graph, derived, space)
+    return [search, errors, _edges_check(found, space), _weights_check(found, space)]
 
 
 def _edges_check(found: Verdict, space: Space) -> Check:
@@ -167,14 +150,9 @@ def _weights_check(found: Verdict, space: Space) -> Check:
     text = f"{edges} edges, largest difference {largest:.1e}, wrong: {wrong}"
     if loose:
         text += f"; {loose} rest on the last digits and may differ by more"
-    figures = {
-        "edges": edges,
-        "largest_difference": largest,
-        "wrong": wrong,
-        "loose": int(loose),
-    }
     text += _first(found, found.wrong, space)
-    return Check.of("weights", not wrong, text, **figures)
+    figures = {"largest_difference": largest, "wrong": wrong, "loose": int(loose)}
+    return Check.of("weights", not wrong, text, edges=edges, **figures)
 
 
 def _first(found: Verdict, bad: NDArray[np.bool_], space: Space) -> str:
@@ -200,20 +178,110 @@ def _errors_check(graph: Graph, derived: Derived, space: Space) -> Check:
     gap = np.abs(derived.error - stored)
     bad = np.flatnonzero(~(gap <= ERROR * own + recipe.rounding * np.abs(stored)))
     largest = float((gap / np.where(own > 0, own, 1.0)).max(initial=0.0))
-    text = (
-        f"J of {len(looked)} nodes, largest difference {largest:.1e}, wrong: {len(bad)}"
-    )
+    count, residual = len(looked), derived.residual
+    text = f"J of {count} nodes, largest difference {largest:.1e}, wrong: {len(bad)}"
     if len(bad):
         node = int(space.origin[looked[bad[0]]])
         text += (
             f"; first at node {node}: {stored[bad[0]]:.9g} is stored, "
             f"{derived.error[bad[0]]:.9g} expected"
         )
-    text += f" (own solver's residual: {derived.residual:.1e})"
-    figures = {
-        "nodes": len(looked),
-        "largest_difference": largest,
-        "wrong": len(bad),
-        "own_residual": derived.residual,
-    }
-    return Check.of("errors", not len(bad), text, **figures)
+    text += f" (own solver's residual: {residual:.1e})"
+    figures = {"nodes": count, "largest_difference": largest, "wrong": len(bad)}
+    return Check.of("errors", not len(bad), text, **figures, own_residual=residual)
+
+
+def _rule_check(graph: Graph, recipe: Recipe) -> Check:
+    """Check what every graph of a rule is like."""
+    matrix = graph.adjacency
+    if graph.directed != (recipe.rule == "none"):
+        kind = "directed" if graph.directed else "undirected"
+        text = f"rule {recipe.rule}, but the graph is {kind}"
+    elif matrix.diagonal().any() or (matrix.data <= 0).any():
+        text = "there are loops or weights that are not above 0"
+    elif not graph.directed and abs(matrix - matrix.T).nnz:
+        text = "the two directions of an edge differ"
+    elif recipe.rule.startswith("error") and not recipe.has_error:
+        text = f"rule {recipe.rule}, but method {recipe.method} has no error"
+    else:
+        kind = "directed" if graph.directed else "symmetric to the bit"
+        return Check("rule", "ok", f"{recipe.rule}, {kind}, {graph.n_edges} edges")
+    return Check("rule", "FAILED", text)
+
+
+def _without_bridges(graph: Graph) -> tuple[Graph, IndexArray]:
+    """Take out the edges that only connect components."""
+    if graph.bridges is None or not len(graph.bridges):
+        return graph, np.empty((0, 2), np.int64)
+    bridges = np.asarray(graph.bridges, np.int64)
+    matrix = graph.adjacency.tolil(copy=True)
+    matrix[bridges[:, 0], bridges[:, 1]] = 0.0
+    matrix[bridges[:, 1], bridges[:, 0]] = 0.0
+    rest = matrix.tocsr()
+    rest.eliminate_zeros()
+    return replace(graph, adjacency=rest), bridges
+
+
+def _without_copies(graph: Graph, space: Space) -> tuple[Graph, list[Check]]:
+    """Return the graph of the distinct rows; copies hang on the first of their kind."""
+    copies = np.flatnonzero(space.first != np.arange(len(space.first)))
+    if space.recipe.duplicates == "error" and len(copies):
+        return graph, [Check("copies", "FAILED", f"{len(copies)} rows repeat others")]
+    if space.n == len(space.first):
+        return graph, []
+    matrix, at = graph.adjacency, space.origin
+    rows, columns = matrix[copies], matrix[:, copies].T.tocsr()
+    wrong = 0
+    for side in (rows,) if graph.directed else (rows, columns):
+        alone = np.diff(side.indptr) == 1
+        right = np.zeros(len(copies), bool)
+        ends = side.indices[side.indptr[:-1][alone]]
+        heavy = side.data[side.indptr[:-1][alone]]
+        right[alone] = (ends == space.first[copies[alone]]) & (heavy == 1.0)
+        wrong = max(wrong, int((~right).sum()))
+    if graph.directed:
+        wrong += columns.nnz
+    errors, listed = graph.errors, graph.candidates
+    if errors is not None:
+        wrong += int((errors[copies] != 0).sum())
+        errors = errors[at]
+    if listed is not None:
+        place = np.full(len(space.first), -1)
+        place[at] = np.arange(len(at))
+        listed = np.where(listed[at] >= 0, place[np.maximum(listed[at], 0)], -1)
+    text = f"{len(copies)} copies, hung on their first rows; wrong: {wrong}"
+    smaller = replace(
+        graph, adjacency=matrix[at][:, at].tocsr(), errors=errors, candidates=listed
+    )
+    return smaller, [Check.of("copies", not wrong, text, wrong=wrong)]
+
+
+def _with_lost_bridges(found: Verdict, space: Space, sigma: float | None) -> Verdict:
+    """Excuse edges that weigh what bridges do, where the file does not mark bridges."""
+    bad = {name: getattr(found, name).copy() for name in ("extra", "outside", "wrong")}
+    for p in np.flatnonzero(found.extra | found.outside | found.wrong):
+        value = similarity(space, int(found.one[p]), int(found.two[p]), sigma)
+        value = max(value, space.recipe.min_weight)
+        if abs(found.weight[p] - value) <= space.recipe.tolerance * value:
+            for marks in bad.values():
+                marks[p] = False
+    return replace(found, **bad)
+
+
+def _bridges_check(
+    graph: Graph, bare: Graph, bridges: IndexArray, space: Space, sigma: float | None
+) -> Check:
+    """Check that bridges weigh what they should, join all, and none is idle."""
+    if graph.bridges is None:
+        return Check("bridges", "not checked", "the file does not mark bridges")
+    place = np.searchsorted(space.origin, space.first[bridges])
+    similar = [similarity(space, int(i), int(j), sigma) for i, j in place]
+    expected = np.maximum(np.array(similar, np.float64), space.recipe.min_weight)
+    weight = np.asarray(graph.adjacency[bridges[:, 0], bridges[:, 1]]).ravel()
+    wrong = int((np.abs(weight - expected) > space.recipe.tolerance * expected).sum())
+    before = connected_components(bare.adjacency, directed=False)[0]
+    after = connected_components(graph.adjacency, directed=False)[0]
+    text = f"{len(bridges)} join {before} components, left: {after}, wrong: {wrong}"
+    good = not wrong and after == 1 and len(bridges) == before - 1
+    figures = {"bridges": len(bridges), "components": int(after), "wrong": wrong}
+    return Check.of("bridges", good, text, **figures)

@@ -22,28 +22,16 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
     Outcome = tuple[Any, Any, Any]
+    Side = np.recarray[Any, Any]
 
-TIE = 1e-12
-"""Errors closer than this share of K_qq are equal."""
-
-EXISTENCE = 1e-9
-"""Weights this close to the threshold may be kept or dropped."""
+TIE = 1e-12  # errors closer than this share of K_qq are equal
+EXISTENCE = 1e-9  # weights this close to the threshold may be kept or dropped
 
 
-@dataclass(frozen=True)
-class Side:
-    """What nodes give to other nodes: ranges of directed weights."""
-
-    low: FloatArray
-    high: FloatArray
-    slack: FloatArray
-    sure: Bools
-    """Whether the other node is a candidate for certain."""
-    maybe: Bools
-    """Whether it can be one."""
-    heavy: Bools
-    """Whether it is among the node's heaviest for certain."""
-    maybe_heavy: Bools
+# What nodes give to other nodes: ranges of directed weights, whether the other node is
+# a candidate for certain or may be one, and whether it is among the node's heaviest.
+_FIELDS = {"low": float, "high": float, "slack": float, "sure": bool, "maybe": bool}
+SIDE = np.dtype([*_FIELDS.items(), ("heavy", bool), ("maybe_heavy", bool)])
 
 
 @dataclass(frozen=True)
@@ -53,39 +41,29 @@ class Given:
     n: int
     key: IndexArray
     side: Side
-    looked: Bools
-    """(n,) whether a node was looked at."""
+    looked: Bools  # (n,) whether a node was looked at
     low_error: FloatArray
     high_error: FloatArray
-    own: FloatArray
-    """(n,) K_qq."""
-    group: IndexArray
-    """(n,) equal for identical rows."""
-    listed: IndexArray | None = None
-    """Sorted numbers of all candidates, where the graph holds them."""
+    own: FloatArray  # (n,) K_qq
+    group: IndexArray  # (n,) equal for identical rows
+    listed: IndexArray | None = None  # sorted numbers of stored candidates
 
     def of(self, node: IndexArray, other: IndexArray) -> Side:
         """Return what nodes give to others."""
         wanted = node * self.n + other
         at, there = _places(self.key, wanted)
+        side = np.recarray(len(wanted), SIDE)
+        side[:] = np.zeros((), SIDE)
+        side[there] = self.side[at[there]]
         blind = ~self.looked[node]
-        sure, maybe = there & self._take(self.side.sure, at), there | blind
+        side.maybe = there | blind
+        side.maybe_heavy |= blind
         if self.listed is not None:
             known = _places(self.listed, wanted)[1]
-            sure, maybe = sure | (blind & known), np.where(blind, known, maybe)
-        top = np.where(blind & maybe, np.inf, 0.0)
-        return Side(
-            np.where(there, self._take(self.side.low, at), 0.0),
-            np.where(there, self._take(self.side.high, at), top),
-            np.where(there, self._take(self.side.slack, at), 0.0),
-            sure,
-            maybe,
-            there & self._take(self.side.heavy, at),
-            blind | (there & self._take(self.side.maybe_heavy, at)),
-        )
-
-    def _take(self, values: Any, at: IndexArray) -> Any:
-        return values[at] if len(values) else np.zeros(len(at), values.dtype)
+            side.sure |= blind & known
+            side.maybe = np.where(blind, known, there)
+        side.high[blind & side.maybe] = np.inf
+        return side
 
 
 def _places(key: IndexArray, wanted: IndexArray) -> tuple[IndexArray, Bools]:
@@ -102,16 +80,11 @@ class Verdict:
     one: IndexArray
     two: IndexArray
     weight: FloatArray
-    expected: FloatArray
-    """The weight that comes nearest to the stored one."""
-    difference: FloatArray
-    """Relative difference of the two, for edges."""
-    decided: Bools
-    """Whether the weight is determined by what was looked at."""
-    loose: Bools
-    """Edges whose weight rounding alone can change by more than is allowed."""
-    outside: Bools
-    """Edges between nodes of which none is a candidate of the other."""
+    expected: FloatArray  # the weight that comes nearest to the stored one
+    difference: FloatArray  # relative difference of the two, for edges
+    decided: Bools  # whether the weight is determined by what was looked at
+    loose: Bools  # edges that rounding alone can change by more than is allowed
+    outside: Bools  # edges between nodes of which none is a candidate of the other
     extra: Bools
     missing: Bools
     wrong: Bools
@@ -132,8 +105,9 @@ def pairs_of(given: Given, adjacency: Any, rule: str) -> tuple[IndexArray, Index
     return key // given.n, key % given.n
 
 
-def judge(given: Given, adjacency: Any, recipe: Recipe, relative: float) -> Verdict:
+def judge(given: Given, adjacency: Any, recipe: Recipe) -> Verdict:
     """Compare every stored weight with what it may be."""
+    relative = recipe.tolerance
     one, two = pairs_of(given, adjacency, recipe.rule)
     weight = np.asarray(adjacency[one, two]).ravel() if len(one) else np.zeros(0)
     a, b = given.of(one, two), given.of(two, one)
@@ -157,21 +131,19 @@ def judge(given: Given, adjacency: Any, recipe: Recipe, relative: float) -> Verd
         expected = np.where(closer, nearest, expected)
         gap = np.where(closer, np.abs(nearest - weight), gap)
     there = weight > 0
-    outside = there & ~a.maybe & ~(b.maybe if recipe.rule != "none" else a.maybe)
-    extra = ~good & there & ~some
-    missing = ~good & ~there
+    extra, missing = ~good & there & ~some, ~good & ~there
     return Verdict(
         one,
         two,
         weight,
         expected,
-        np.where(there & decided, gap / np.where(there, weight, 1.0), 0.0),
-        decided,
-        there & (slack > relative * weight),
-        outside,
-        extra,
-        missing,
-        ~good & ~extra & ~missing,
+        difference=np.where(there & decided, gap / np.where(there, weight, 1.0), 0.0),
+        decided=decided,
+        loose=there & (slack > relative * weight),
+        outside=there & ~a.maybe & ~(b.maybe & (recipe.rule != "none")),
+        extra=extra,
+        missing=missing,
+        wrong=~good & ~extra & ~missing,
     )
 
 
@@ -180,11 +152,10 @@ def _outcomes(
 ) -> Iterator[Outcome]:
     """Yield what a rule may give: where it is possible, and the range of the weight."""
     rule, always = recipe.rule, np.ones(len(one), bool)
-    larger = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
     if rule == "none":
         yield always, a.low, a.high
     elif rule == "max":
-        yield always, *larger
+        yield always, *_larger(a, b)
     elif rule == "mean":
         yield always, (a.low + b.low) / 2, (a.high + b.high) / 2
     elif rule == "min":
@@ -198,10 +169,14 @@ def _outcomes(
         yield from _by_error(given, recipe, one, two, a, b)
 
 
+def _larger(a: Side, b: Side) -> tuple[FloatArray, FloatArray]:
+    return np.maximum(a.low, b.low), np.maximum(a.high, b.high)
+
+
 def _by_error(
     given: Given, recipe: Recipe, one: IndexArray, two: IndexArray, a: Side, b: Side
 ) -> Iterator[Outcome]:
-    larger = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
+    larger = _larger(a, b)
     tie = TIE * np.maximum(given.own[one], given.own[two])
     least = given.low_error[two] - given.high_error[one]
     most = given.high_error[two] - given.low_error[one]
@@ -233,7 +208,7 @@ def _with_heavy(
         for outcome in outcomes:
             yield *outcome, least
         return
-    larger = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
+    larger = _larger(a, b)
     sure, maybe = a.heavy | b.heavy, a.maybe_heavy | b.maybe_heavy
     limit = least + EXISTENCE
     for possible, low, high in outcomes:

@@ -8,39 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.tasks.verify._agree import Given, Side
-from nnkgraph.tasks.verify._slow import Shortlist, distances, own_similarity, solutions
-from nnkgraph.tasks.verify.recipe import Check
+from nnkgraph.tasks.verify import _slow
+from nnkgraph.tasks.verify._agree import SIDE, Given
+from nnkgraph.tasks.verify._slow import Shortlist, Solution, Space
+from nnkgraph.tasks.verify.recipe import Check, Recipe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, Graph, IndexArray
     from nnkgraph.runtime.progress import Stages
-    from nnkgraph.tasks.verify._slow import Solution, Space
-    from nnkgraph.tasks.verify.recipe import Recipe
+    from nnkgraph.tasks.verify._agree import Side
 
-
-_SAME = 1e-9
-"""Errors J this close, in units of K_qq, may come from the same candidates."""
-
-_UNIT = {"gaussian", "laplacian", "cosine"}
-
-
-def own_similarities(space: Space) -> FloatArray:
-    """Return K_qq of all nodes."""
-    kernel = space.recipe.kernel
-    if kernel in _UNIT:
-        return np.ones(space.n)
-    return np.array([own_similarity(space, i, None) for i in range(space.n)])
+_SAME = 1e-9  # errors J this close, in units of K_qq, may have the same candidates
 
 
 def weighed(
-    space: Space,
-    node: int,
-    one: Shortlist,
-    sigma: float | None,
-    stored: float | None,
+    space: Space, node: int, one: Shortlist, sigma: float | None, stored: float | None
 ) -> tuple[list[Solution], bool]:
     """Return the ways to weigh a node that agree with its stored error, or all.
 
@@ -51,10 +35,10 @@ def weighed(
     if not recipe.solvable:
         return [], False
     if recipe.method == "eps":
-        return solutions(space, node, one.index, sigma), True
+        return _slow.solutions(space, node, one.index, sigma), True
     found: list[Solution] = []
     for index in one.choices():
-        found += solutions(space, node, index, sigma)
+        found += _slow.solutions(space, node, index, sigma)
     if len(found) == 1 or not recipe.has_error or stored is None:
         return found, not one.unclear
     room = max(_SAME, recipe.rounding)
@@ -82,16 +66,18 @@ def ranges(
         low, high = np.minimum(low, least), np.maximum(high, most)
         slack[at] = np.maximum(slack[at], way.slack)
         count[at] += 1
-    sure = np.isin(index, clear)
-    if ways and complete:
-        sure = count == len(ways)
+    sure, known = np.isin(index, clear), ways and complete
     if recipe.method == "eps":
-        sure = np.isin(index, clear)
         low = np.where(sure, low, 0.0)
-    if not (ways and complete):
+    elif known:
+        sure = count == len(ways)
+    if not known:
         low, high = np.zeros(m), np.full(m, np.inf)
-    heavy, maybe = _heavy(low, high, recipe.min_degree)
-    return index, Side(low, high, slack, sure, np.ones(m, bool), heavy, maybe)
+    side = np.recarray(m, SIDE)
+    side.low, side.high, side.slack = low, high, slack
+    side.sure, side.maybe = sure, True
+    side.heavy, side.maybe_heavy = _heavy(low, high, recipe.min_degree)
+    return index, side
 
 
 def _heavy(
@@ -105,19 +91,7 @@ def _heavy(
     return (rivals < count) & (low > 0), (better < count) & (high > 0)
 
 
-def stacked(keys: list[IndexArray], sides: list[Side]) -> tuple[IndexArray, Side]:
-    """Return all directed weights in the order of their numbers."""
-    key = np.concatenate([*keys, np.empty(0, np.int64)]).astype(np.int64)
-    order = np.argsort(key, kind="stable")
-    names = ("low", "high", "slack", "sure", "maybe", "heavy", "maybe_heavy")
-    columns = (
-        np.concatenate([getattr(side, name) for side in sides])[order] for name in names
-    )
-    return key[order], Side(*columns)
-
-
-_RECALL_NODES = 1000
-"""The most nodes that the recall of an approximate search is counted on."""
+_RECALL_NODES = 1000  # at most, for the recall of an approximate search
 
 
 @dataclass(frozen=True)
@@ -127,23 +101,18 @@ class Derived:
     looked: IndexArray
     sigma: Check
     search: Check
-    width: float | None = None
-    """The bandwidth of all nodes."""
+    width: float | None = None  # the bandwidth of all nodes
     given: Given | None = None
     own: Any = None
-    error: Any = None
-    """J of the nodes that were looked at."""
+    error: Any = None  # J of the nodes that were looked at
     residual: float = 0.0
 
 
 def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> Derived:
     """Find candidates, fit the bandwidth and solve, for some nodes."""
-    recipe = space.recipe
-    listed = graph.candidates
-    lost = listed is None and (
-        not recipe.exact or (recipe.grow and graph.errors is None)
-    )
-    if lost:
+    recipe, listed = space.recipe, graph.candidates
+    grown = recipe.grow and graph.errors is None
+    if listed is None and (grown or not recipe.exact):
         text = f"the file does not hold the candidates that {recipe.search} found"
         sigma = Check("sigma", "not checked", text)
         if not isinstance(recipe.sigma_rule, str):
@@ -152,12 +121,13 @@ def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> 
     if listed is None:
         with progress("search", len(looked)) as on_rows:
             lists = []
-            count = min(recipe.width, space.n - 1)
-            for one in space.shortlists(looked, count):
+            for one in space.shortlists(looked, min(recipe.width, space.n - 1)):
                 lists.append(one)
                 on_rows(1)
-        reach = np.array([_kth(space, one, recipe) for one in lists])
-        search = _tied_check(lists)
+        reach = np.array([_kth(one, recipe) for one in lists])
+        tied = sum(one.tied.stop > one.k for one in lists)
+        text = f"brute force for {len(lists)} nodes, tied up to rounding: {tied}"
+        search = Check.of("candidates", True, text, nodes=len(lists), tied=tied)
     else:
         lists = [_stored(listed[node]) for node in looked]
         reach = _stored_reach(space, listed)
@@ -179,14 +149,13 @@ def _stored(line: IndexArray) -> Shortlist:
     return Shortlist(index, np.zeros(len(index)), slice(0, 0), len(index))
 
 
-def _kth(space: Space, one: Shortlist, recipe: Recipe) -> float:
+def _kth(one: Shortlist, recipe: Recipe) -> float:
     """Return the distance that a bandwidth is made from; inf where there is none."""
     m = min(recipe.k, one.k)
-    at = m - 1 - (recipe.sigma_rule == "matlab")
     if m == 0:
         return math.inf
-    value = float(one.value[max(at, 0)])
-    return math.sqrt(value) if space.recipe.nearness == "squared-distance" else value
+    value = float(one.value[max(m - 1 - (recipe.sigma_rule == "matlab"), 0)])
+    return math.sqrt(value) if recipe.nearness == "squared-distance" else value
 
 
 def _stored_reach(space: Space, listed: IndexArray) -> FloatArray:
@@ -197,15 +166,9 @@ def _stored_reach(space: Space, listed: IndexArray) -> FloatArray:
     for node, line in enumerate(listed):
         index = line[line >= 0]
         if len(index):
-            far = np.sort(distances(space, node, index))[: recipe.k]
+            far = np.sort(_slow.distances(space, node, index))[: recipe.k]
             reach[node] = far[max(len(far) - 1 - (recipe.sigma_rule == "matlab"), 0)]
     return reach
-
-
-def _tied_check(lists: list[Shortlist]) -> Check:
-    tied = sum(one.tied.stop > one.k for one in lists)
-    text = f"brute force for {len(lists)} nodes, tied up to rounding: {tied}"
-    return Check.of("candidates", True, text, nodes=len(lists), tied=tied)
 
 
 def _recall_check(space: Space, listed: IndexArray, looked: IndexArray) -> Check:
@@ -288,7 +251,9 @@ def _solved(
     progress: Stages,
 ) -> Derived:
     recipe, n = space.recipe, space.n
-    own = own_similarities(space)
+    own = np.ones(n)
+    if recipe.kernel not in {"gaussian", "laplacian", "cosine"}:
+        own = np.array([_slow.own_similarity(space, i, None) for i in range(n)])
     low: FloatArray = np.zeros(n)
     high: FloatArray = np.full(n, np.inf)
     if graph.errors is not None:
@@ -312,17 +277,16 @@ def _solved(
                 low[node] = min(errors) - 1e-14 * own[node]
                 high[node] = max(errors) + 1e-14 * own[node]
                 residual = max(residual, *(way.residual for way in found))
-                best[place] = errors[
-                    int(np.abs(np.array(errors) - (stored or 0)).argmin())
-                ]
+                best[place] = min(errors, key=lambda one: abs(one - (stored or 0)))
             on_rows(1)
-    key, side = stacked(keys, sides)
-    seen = np.zeros(n, bool)
-    seen[looked] = True
+    key = np.concatenate(keys).astype(np.int64)
+    order = np.argsort(key, kind="stable")
+    side = np.concatenate(sides)[order].view(np.recarray)
+    seen = np.isin(np.arange(n), looked)
     group = space.first[space.origin]
     listed = None
     if graph.candidates is not None:
         row, column = np.nonzero(graph.candidates >= 0)
         listed = np.sort(row * n + graph.candidates[row, column].astype(np.int64))
-    given = Given(n, key, side, seen, low, high, own, group, listed)
+    given = Given(n, key[order], side, seen, low, high, own, group, listed)
     return Derived(looked, sigma, search, width, given, own, best, residual)

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 
 EPS = 2.0**-53
-_VALUES = 1 << 25
-"""Pair values that are held at once."""
-
-_CHOICES = 32
-"""Sets of candidates that are tried where rounding decides which are the k best."""
+_VALUES = 1 << 25  # pair values that are held at once
+_CHOICES = 32  # sets of candidates to try where rounding decides on the k best
 
 
 @dataclass(frozen=True)
@@ -36,10 +33,8 @@ class Shortlist:
     """The best candidates of a node, in order, and all that tie with the last one."""
 
     index: IndexArray
-    value: FloatArray
-    """Squared distance, L1 distance or minus the similarity: the lower the better."""
-    tied: slice
-    """Which of them cannot be told apart by more than rounding."""
+    value: FloatArray  # (squared) distance or minus the similarity: lower is better
+    tied: slice  # which of them cannot be told apart by more than rounding
     k: int
 
     def choices(self) -> list[IndexArray]:
@@ -64,12 +59,9 @@ class Shortlist:
 class Space:
     """The distinct rows as a kernel sees them."""
 
-    x: Any
-    """(n, d) rows, or the (n, n) similarities of kernel precomputed, maybe sparse."""
-    first: IndexArray
-    """(N,) for every row of the input, the lowest row with the same values."""
-    origin: IndexArray
-    """(n,) the rows of the input that these are."""
+    x: Any  # (n, d) rows, or (n, n) similarities, maybe sparse
+    first: IndexArray  # (N,) for every row of the input, the lowest equal row
+    origin: IndexArray  # (n,) the rows of the input that these are
     recipe: Recipe
 
     @classmethod
@@ -106,10 +98,9 @@ class Space:
             return 0.0  # integers: sums of squares and products are exact
         return float(2.0 * (d + 8) * EPS)
 
-    def rows(self, index: Any) -> FloatArray:
+    def rows(self, index: Any) -> Any:
         """Return some rows in float64."""
-        found: FloatArray = np.asarray(self.x[index], np.float64)
-        return found
+        return np.asarray(self.x[index], np.float64)
 
     def _chunks(self) -> Iterator[tuple[slice, FloatArray]]:
         size = max(1, _VALUES // (8 * max(1, self.x.shape[1])))
@@ -126,18 +117,14 @@ class Space:
         p, q = self.rows(a), self.rows(b)
         if near == "similarity":
             return -np.asarray(self.recipe.plugin(p, q), np.float64)
-        out = np.empty((len(a), len(b)))
-        for i, row in enumerate(p):
-            if near == "squared-distance":
-                out[i] = np.square(q - row).sum(axis=1)
-            elif near == "l1-distance":
-                out[i] = np.abs(q - row).sum(axis=1)
-            else:
-                product = (q * row).sum(axis=1)
-                shift = self.recipe.shift
-                even = near == "absolute-product"
-                out[i] = -np.abs(product + shift) if even else -product
-        return out
+        if near == "squared-distance":
+            lines = [np.square(q - row).sum(axis=1) for row in p]
+        elif near == "l1-distance":
+            lines = [np.abs(q - row).sum(axis=1) for row in p]
+        else:
+            lines = [-(q * row).sum(axis=1) for row in p]
+        out = np.array(lines).reshape(len(a), len(b))
+        return -np.abs(out - self.recipe.shift) if near == "absolute-product" else out
 
     @cached_property
     def _center(self) -> FloatArray:
@@ -151,23 +138,23 @@ class Space:
 
     def _rough(self, nodes: IndexArray) -> tuple[FloatArray, float]:
         """Return values of nodes with all rows, and how wrong they may be."""
-        near, every = self.recipe.nearness, np.arange(self.n)
+        near, shift = self.recipe.nearness, self.recipe.shift
         if near not in {"squared-distance", "inner-product", "absolute-product"}:
-            return self.pair_values(nodes, every), 0.0
+            return self.pair_values(nodes, np.arange(self.n)), 0.0
         out = np.empty((len(nodes), self.n))
-        error = 8.0 * (self.x.shape[1] + 8) * EPS * self._longest
-        if near == "squared-distance":
-            moved = self.rows(nodes) - self._center
-            own = np.square(moved).sum(axis=1)[:, np.newaxis]
-            for part, rows in self._chunks():
-                there = rows - self._center
-                out[:, part] = own + np.square(there).sum(axis=1) - 2 * moved @ there.T
-            return out, error
+        squared, even = near == "squared-distance", near == "absolute-product"
+        origin = self._center if squared else 0.0
+        moved = self.rows(nodes) - origin
+        own = np.square(moved).sum(axis=1)[:, np.newaxis]
         for part, rows in self._chunks():
-            product = self.rows(nodes) @ rows.T
-            even = near == "absolute-product"
-            out[:, part] = -np.abs(product + self.recipe.shift) if even else -product
-        return out, error + 8.0 * EPS * abs(self.recipe.shift)
+            there = rows - origin
+            product = moved @ there.T
+            if squared:
+                out[:, part] = own + np.square(there).sum(axis=1) - 2 * product
+            else:
+                out[:, part] = -np.abs(product + shift) if even else -product
+        error = (self.x.shape[1] + 8) * self._longest + abs(shift)
+        return out, 8.0 * EPS * error
 
     def shortlists(
         self, nodes: IndexArray, k: int, limit: float | None = None
@@ -251,23 +238,18 @@ def _first_equal(x: Any) -> IndexArray:
     return first
 
 
-FAR = 1e-250
-"""Where all similarities of a node are below this, they are scaled up."""
+FAR = 1e-250  # where all similarities of a node are below this, they are scaled up
 
 
 def distances(space: Space, node: int, index: IndexArray) -> FloatArray:
     """Return the distances of a node's candidates."""
-    value = space.pair_values(np.array([node]), index)[0]
-    squared = space.recipe.nearness == "squared-distance"
-    found: FloatArray = np.sqrt(value) if squared else value
-    return found
+    value: FloatArray = space.pair_values(np.array([node]), index)[0]
+    return np.sqrt(value) if space.recipe.nearness == "squared-distance" else value
 
 
 def own_similarity(space: Space, node: int, sigma: float | None) -> float:
     """Return K_qq."""
-    if space.recipe.kernel == "lle":
-        return 2.0
-    return float(_similar(space, np.array([node]), np.array([node]), sigma)[0][0, 0])
+    return 2.0 if space.recipe.kernel == "lle" else similarity(space, node, node, sigma)
 
 
 def local(
@@ -327,16 +309,13 @@ def _directions(
 
 def similarity(space: Space, one: int, two: int, sigma: float | None) -> float:
     """Return the similarity of two rows."""
-    ends = np.array([one]), np.array([two])
     if space.recipe.kernel == "lle":
         return 1.0
-    value, scale = _similar(space, *ends, sigma)
+    value, scale = _similar(space, np.array([one]), np.array([two]), sigma)
     return float(value[0, 0] * scale)
 
 
-PROOF = 1e-10
-"""Optimality residual up to which a solution is taken as it is."""
-
+PROOF = 1e-10  # optimality residual up to which a solution is taken as it is
 _LEAVES = 16
 
 
@@ -346,13 +325,10 @@ class Solution:
 
     index: IndexArray
     weights: FloatArray
-    slack: FloatArray
-    """What rounding of the similarities alone may change in each weight."""
-
+    slack: FloatArray  # what rounding of similarities may change in each
     error: float
     own: float
-    residual: float
-    """Violation of the optimality conditions, relative; 0 where there are none."""
+    residual: float  # violation of the optimality conditions, relative
 
 
 def solutions(
@@ -512,10 +488,8 @@ def _kstar(beta: FloatArray) -> FloatArray:
             break
         total, squares = order[:k].sum(), np.square(order[:k]).sum()
         level = (total + np.sqrt(max(0.0, k + total**2 - k * squares))) / k
-    weights = np.maximum(level - (beta - beta.min(initial=np.inf)), 0.0)
-    total = float(weights.sum())
-    shares: FloatArray = weights / (total if total > 0 else 1.0)
-    return shares
+    weights: FloatArray = np.maximum(level - (beta - beta.min(initial=np.inf)), 0.0)
+    return weights / (float(weights.sum()) or 1.0)
 
 
 def _lle(space: Space, node: int, index: IndexArray) -> Solution:

@@ -9,23 +9,14 @@ from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Graph
+    from nnkgraph.data import Features, Graph
 
 _NEEDED = (
-    "k",
-    "method",
-    "kernel",
-    "sigma",
-    "rule",
-    "min_weight",
-    "min_degree",
-    "scale",
-    "duplicates",
-    "search",
-    "shape",
-    "sha256",
+    *("k", "method", "kernel", "sigma", "rule", "min_weight", "min_degree", "scale"),
+    *("duplicates", "search", "shape", "sha256"),
 )
 
+# What the candidates of a kernel are ordered by.
 _NEARNESS = {
     "gaussian": "squared-distance",
     "cosine": "squared-distance",
@@ -35,15 +26,13 @@ _NEARNESS = {
     "precomputed": "gram",
     "function": "similarity",
 }
-"""What the candidates of a kernel are ordered by."""
-
+# What ``_slow`` derives, or knows that it cannot.
 _KNOWN = {
     "methods": {
         *("aew", "eps", "kalofolias", "knn", "kstar", "l1", "lle", "mp", "nnk", "omp")
     },
     "kernels": {*_NEARNESS, "polynomial"},
 }
-"""What ``_slow`` derives, or knows that it cannot."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +40,7 @@ class Check:
     """One thing that was compared."""
 
     name: str
-    status: str
-    """``ok``, ``FAILED`` or ``not checked``."""
+    status: str  # ``ok``, ``FAILED`` or ``not checked``
     text: str
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -68,13 +56,9 @@ class Recipe:
 
     k: int
     method: str
-    weigher: Any
-    """The method's plug-in: only its parameters are read."""
-
+    weigher: Any  # the method's plug-in: only its parameters are read
     kernel: str
-    plugin: Any
-    """The kernel's plug-in: its parameters, and a function of the user's own."""
-
+    plugin: Any  # its plug-in: parameters, and a user's own function
     sigma: float | None
     rule: str
     min_weight: float
@@ -111,6 +95,11 @@ class Recipe:
     def rounding(self) -> float:
         """Share by which stored numbers may differ, where they were rounded."""
         return 10.0 ** (1 - self.digits) if self.digits else 0.0
+
+    @property
+    def tolerance(self) -> float:
+        """Relative difference of weights that counts as equal."""
+        return max(1e-7, self.rounding)
 
     @property
     def exact(self) -> bool:
@@ -162,13 +151,7 @@ def refuse_unknown(graph: Graph, name: str) -> None:
 
 
 def recipe_of(graph: Graph, name: str) -> Recipe:
-    """Read the parameters that a graph carries.
-
-    Raises
-    ------
-    InputError
-        Where it carries none, or some that make no sense.
-    """
+    """Read the parameters that a graph carries."""
     known = graph.provenance
     missing = [key for key in _NEEDED if key not in known]
     if missing:
@@ -177,14 +160,12 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
             "missing): only graphs that nnkgraph wrote do"
         )
     try:
-        weigher = registry.create("methods", known["method"])
-        plugin = registry.create("kernels", known["kernel"])
         return Recipe(
             k=int(known["k"]),
             method=known["method"].partition(":")[0],
-            weigher=weigher,
+            weigher=registry.create("methods", known["method"]),
             kernel=registry.full_spec("kernels", known["kernel"]).partition(":")[0],
-            plugin=plugin,
+            plugin=registry.create("kernels", known["kernel"]),
             sigma=None if known["sigma"] is None else float(known["sigma"]),
             rule=str(known["rule"]),
             min_weight=float(known["min_weight"]),
@@ -199,6 +180,21 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
             bridged=known.get("connect", "none") != "none",
         )
     except (ParameterError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{name}: the graph's provenance is damaged: {error}"
-        ) from None
+        said = f"the graph's provenance is damaged: {error}"
+        raise InputError(f"{name}: {said}") from None
+
+
+def features_check(features: Features, graph: Graph, recipe: Recipe) -> Check:
+    """Compare the features with those that the graph was built from."""
+    shape = tuple(features.x.shape)
+    if shape != recipe.shape or shape[0] != graph.n_nodes:
+        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {recipe.shape}"
+        if shape[0] == graph.n_nodes:
+            text += "; give the same `drop` and `id_column` as to build"
+    elif features.sha256 != recipe.sha256:
+        text = "other values, or rows in another order: sha256 differs"
+    elif features.ids and graph.ids and features.ids != graph.ids:
+        text = "other row names, or another order"
+    else:
+        return Check("features", "ok", f"shape {shape[0]} x {shape[1]}, sha256 agrees")
+    return Check("features", "FAILED", text)
