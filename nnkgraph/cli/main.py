@@ -7,10 +7,13 @@ import errno
 import gc
 import importlib
 import os
+import re
 import signal
 import sys
+import traceback
 import warnings
 from difflib import get_close_matches
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -18,7 +21,7 @@ import click
 from nnkgraph import __version__
 from nnkgraph.cli import talk
 from nnkgraph.cli.command import Helpful
-from nnkgraph.cli.types import CONFIG
+from nnkgraph.cli.types import CONFIG, FOLDERS
 from nnkgraph.errors import NnkGraphError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
@@ -121,7 +124,7 @@ class Commands(Helpful, click.Group):
         return command
 
 
-def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], Any]:
+def _printing(*flags: str, text: str, what: str) -> Callable[[Any], Any]:
     """Return an option that prints a text and does nothing else."""
 
     def show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -129,14 +132,8 @@ def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], 
             talk.data(text)
             ctx.exit()
 
-    return click.option(
-        *flags,
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help=help_,
-    )
+    how: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+    return click.option(*flags, callback=show, help=f"Show {what} and exit.", **how)
 
 
 @click.command(
@@ -146,14 +143,13 @@ def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], 
         "help_option_names": ["-h", "--help"],
         "max_content_width": 88,
         "auto_envvar_prefix": "NNKGRAPH",
+        "show_default": True,
     },
 )
 @_printing(
-    ("-V", "--version"),
-    f"nnkgraph, version {__version__}",
-    "Show the version and exit.",
+    "-V", "--version", text=f"nnkgraph, version {__version__}", what="the version"
 )
-@_printing(("--citation",), _CITATION, "Show how to cite, as BibTeX, and exit.")
+@_printing("--citation", text=_CITATION, what="how to cite, as BibTeX,")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Turn feature matrices into graphs by non-negative kernel regression (NNK).
@@ -218,7 +214,7 @@ def _run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of er
             return _stopped(behind)
         mapped = sys.modules.get("nnkgraph.cli.files")
         cause = mapped.blamed(error) if mapped else error
-        return _failed(str(cause), cause.exit_code)
+        return talk.failed(str(cause), cause.exit_code)
     except (click.Abort, KeyboardInterrupt):
         talk.error("interrupted")
         return 130
@@ -231,18 +227,34 @@ def _run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of er
             return _stopped(behind)
         if _is_shortage(error):
             advice = "use fewer workers or raise the limit"
-            return _failed(f"out of resources: {error}; {advice}", 5)
+            return talk.failed(f"out of resources: {error}; {advice}", 5)
         # What was noted on its way: the rows it was about.
         rows = "".join(f" {one}" for one in getattr(error, "__notes__", ()))
-        report = "please report it with the output of the same command and -vv"
-        return _failed(f"bug: {type(error).__name__}: {error}{rows}; {report}", 1)
-    return talk.failures.exit_code
+        what = f"{type(error).__name__}: {error}{rows}"
+        whose, to = _package_behind(error)
+        report = f"please report it{to} with the output of the same command and -vv"
+        return talk.failed(f"bug{whose}: {what}; {report}", 1)
+    return talk.state.exit_code
 
 
-def _failed(message: str, code: int) -> int:
-    talk.error(message)
-    talk.traceback()
-    return code
+def _package_behind(error: Exception) -> tuple[str, str]:
+    """Return where in another package an error came up, and who is to be told.
+
+    The text of tracebacks is looked at: those of worker processes are nothing else.
+    """
+    trace = "".join(traceback.format_exception(error))
+    places = re.findall(r'File "(.+)", line (\d+)', trace)
+    every = [registry.foreign(folder).values() for folder in FOLDERS]
+    entries = [entry for some in chain(*every) for entry in some]
+    for path, line in reversed(places):
+        for entry in entries:
+            home = sys.modules.get(entry.module.partition(".")[0])
+            own = [*getattr(home, "__path__", [getattr(home, "__file__", None)])]
+            if any(one and f"{path}/".startswith(f"{one}/") for one in own):
+                package = registry.package_of(entry)
+                return f" in package {package} ({path}, line {line})", " to its authors"
+    used = {registry.package_of(one) for one in entries if one.module in sys.modules}
+    return f", with plug-ins of {', '.join(sorted(used))}" if used else "", ""
 
 
 def _stopped(stop: Stopped) -> int:

@@ -1,29 +1,24 @@
 """What options take, and how help shows it."""
 
-from __future__ import annotations
-
 import os
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from click.shell_completion import CompletionItem
-
-    from nnkgraph.build.shards import Shard
-
 WORKERS = "NNKGRAPH_WORKERS"
 """The environment variable that sets -j for all commands."""
 
 CONFIG = "NNKGRAPH_CONFIG"
 """The one that sets --config for all commands."""
+
+FOLDERS = ("methods", "kernels", "search", "executors", "formats")
+"""What there are plug-ins of."""
 
 _RULES = ("auto", "kth-max", "local", "matlab")
 """Of the bandwidth."""
@@ -32,28 +27,22 @@ _UNITS = ("", "k", "m", "g", "t", "p")
 
 
 class Word(click.Choice):  # type: ignore[type-arg,unused-ignore]
-    """One of some words, with a hint at the nearest; a missing final s is forgiven."""
+    """One of some words, with a hint at the nearest; singular and plural both do."""
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         """Return the word as it is documented."""
         known = [str(one) for one in self.choices]
-        found = next((one for one in (value, f"{value}s") if one in known), None)
+        words = (value, f"{value}s", value.removesuffix("es"))
+        found = next((one for one in words if one in known), None)
         return found or self.fail(_not_one_of(value, known), param, ctx)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """What a function reads from a word; its ValueError says what is wrong.
 
-    Parameters
-    ----------
-    shown
-        What help shows.
-    read
-        Takes the word.
-    words
-        What the shell offers.
+    Help shows `shown`, and shells offer `words`.
     """
 
     name = "value"
@@ -80,7 +69,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def shell_complete(
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    ) -> list[Any]:
         """Offer words."""
         from click.shell_completion import CompletionItem
 
@@ -127,7 +116,7 @@ class Plugin(Parsed):
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    ) -> list[Any]:
         """Offer the names."""
         self.words = registry.all_names(self.folder)
         return super().shell_complete(ctx, param, incomplete)
@@ -163,18 +152,14 @@ def whole(least: int, most: float = float("inf")) -> Parsed:
 def number(low: float, high: float = float("inf"), *, inside: bool = False) -> Parsed:
     """Return the type of numbers within limits; ``inside`` leaves the limits out."""
     if high < float("inf"):
-        limits = (
-            f"above {low:g} and below {high:g}"
-            if inside
-            else f"from {low:g} to {high:g}"
-        )
+        limits = "above {:g} and below {:g}" if inside else "from {:g} to {:g}"
     else:
-        limits = f"above {low:g}" if inside else f"of at least {low:g}"
+        limits = "above {:g}" if inside else "of at least {:g}"
 
     def read(word: str) -> float:
         found: float = _try(float, word)
         if not (low < found < high if inside else low <= found <= high):
-            raise ValueError(f"{word!r} is not a number {limits}")
+            raise ValueError(f"{word!r} is not a number {limits.format(low, high)}")
         return found
 
     return Parsed("NUMBER", read)
@@ -190,7 +175,7 @@ def _workers(word: str) -> str | int:
     return int(count)
 
 
-def _shard(word: str) -> Shard:
+def _shard(word: str) -> Any:
     from nnkgraph.build.shards import Shard
 
     return Shard.of(word)

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import nnkgraph
+from nnkgraph import formats
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.talk import WIDTH, aligned
+from nnkgraph.cli.files import Files, label_columns, say_order
+from nnkgraph.cli.progress import Progress
+from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nnkgraph.tasks.classify import Classified
-
 
 _COLUMNS = {
     "method": ("method", "{}"),
@@ -39,8 +42,8 @@ def confusion_table(
         ["true \\ predicted", *classes],
         *([name, *map(str, row)] for name, row in named),
     ]
-    matrix = aligned(rows, left=1)
-    if len(matrix.partition("\n")[0]) <= WIDTH:
+    matrix = talk.aligned(rows, left=1)
+    if len(matrix.partition("\n")[0]) <= talk.WIDTH:
         return f"{title}\n{matrix}"
     mistakes = [
         (count, name, other)
@@ -51,7 +54,7 @@ def confusion_table(
     mistakes.sort(key=lambda one: -one[0])
     most = [[name, other, str(count)] for count, name, other in mistakes[:_MISTAKES]]
     said = f"{title}: {len(most)} of {len(mistakes)} kinds of mistakes, --json has all"
-    return f"{said}\n{aligned([['true', 'predicted', 'times'], *most], left=2)}"
+    return f"{said}\n{talk.aligned([['true', 'predicted', 'times'], *most], left=2)}"
 
 
 @click.command(cls=Command)
@@ -77,9 +80,7 @@ def confusion_table(
     help="Test on this share of TRAIN, drawn from every class alike.",
 )
 @options.methods("knn", "kstar", "nnk", help="What weighs the neighbors; repeatable.")
-@click.option(
-    "-k", "--k", type=types.NUMBERS, show_default="30", help="Candidates per point."
-)
+@options.candidates("Candidates per point.", types.NUMBERS, "30")
 @click.option(
     "--sigma",
     type=types.SIGMAS,
@@ -112,9 +113,7 @@ def command(
     test_labels: str | None,
     split: str | None,
     output: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
     json: bool,
     **settings: Any,
 ) -> None:
@@ -139,47 +138,34 @@ def command(
       nnkgraph classify data.npz::X --labels data.npz::y --scale standard --cv 5 \\
         -k 10:50:10 --sigma 0.1,0.5,1,5,10 --lc 0.1,0.5,1,5,10 --json
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import (
-        Tables,
-        label_columns,
-        read_features,
-        read_labels,
-        say_order,
-    )
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import ParameterError
-    from nnkgraph.tasks.classify import classify
-
-    split = None if split is None else _split_item(split)
-    files = [one for one in (train, labels, test, test_labels, split) if one]
+    if split and not formats.split_item(split)[1]:
+        # The marks are usually beside features and labels.
+        many = split.lower().endswith((".npz", ".h5", ".hdf5", ".h5ad"))
+        split = f"{split}::split" if many else split
+    files.expect(train, labels, test, test_labels, split)
     if output is not None:
         if not (test or split or settings["test_size"]):
             raise ParameterError(
                 f"{output}: predictions need a test part: give --test, --split or "
                 "--test-size"
             )
-        formats.check_file(
-            output, suffixes=(".csv", ".npz"), no_clobber=no_clobber, inputs=files
-        )
-    if files.count("-") > 1:
-        raise ParameterError("standard input can be read once only: name a file")
+        files.check_file(output, (".csv", ".npz"))
     inside = label_columns(train, labels, split)
-    tables = Tables(files, **table | {"drop": (*table["drop"], *inside)})
-    x = read_features(train, format=format, **tables.features(train, format))
+    files.table["drop"] += tuple(inside)
+    x = files.features(train)
     if inside:
         talk.summary(f"{train}: left out, because labels are no features: {inside[0]}")
-    points = None
-    if test:
-        points = read_features(test, format=format, **tables.others(test, format))
-    y = read_labels(labels, **tables.labels(labels), known=x.ids)
+    points = files.more_rows(test) if test else None
+    y = files.labels(labels, known=x.ids)
     truth, marks = (
-        read_labels(one, **tables.labels(one), known=rows and rows.ids) if one else None
+        files.labels(one, known=rows and rows.ids) if one else None
         for one, rows in ((test_labels, points), (split, x))
     )
     say_order(train, x.ids, y, marks, graph=False)
     progress = Progress()
-    found = classify(x, y, points, truth, split=marks, progress=progress, **settings)
+    found = nnkgraph.classify(
+        x, y, points, truth, split=marks, progress=progress, **settings
+    )
     if output is not None:
         from nnkgraph.tasks.tables import as_csv, as_npz
 
@@ -189,19 +175,9 @@ def command(
     if output is not None:
         talk.summary(f"{output}: {found.about['test_rows']} rows predicted")
     if json:
-        facts = {**found.facts, "seconds": progress.seconds}
-        talk.as_json(facts)
+        talk.data(talk.json_text({**found.facts, "seconds": progress.seconds}))
     else:
         talk.data(_lines(found))
-
-
-def _split_item(spec: str) -> str:
-    """Return where the marks are: usually beside features and labels."""
-    from nnkgraph import formats
-
-    path, item = formats.split_item(spec)
-    many = path.lower().endswith((".npz", ".h5", ".hdf5", ".h5ad"))
-    return f"{spec}::split" if many and not item else spec
 
 
 def _say(train: str, found: Classified) -> None:
@@ -211,10 +187,8 @@ def _say(train: str, found: Classified) -> None:
         f"{train}: {about['rows']} training rows{tests}, {about['features']} features, "
         f"{len(found.classes)} classes, scale {about['scale']}"
     )
-    for note in found.notes:
-        talk.summary(note)
-    for warning in found.warnings:
-        talk.warning(warning)
+    talk.summary(*found.notes)
+    talk.warning(*found.warnings)
 
 
 def _lines(found: Classified) -> str:

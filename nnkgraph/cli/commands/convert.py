@@ -1,13 +1,12 @@
 """nnkgraph convert: from one graph format to another."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import click
 
+from nnkgraph import formats
 from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
+from nnkgraph.cli.files import Files, read_graph, say_order
+from nnkgraph.cli.outcome import say_sidecar
 
 
 @click.command(cls=Command)
@@ -28,8 +27,7 @@ def command(
     from_: str | None,
     to: str | None,
     labels: str | None,
-    no_clobber: bool,
-    table: dict[str, Any],
+    files: Files,
 ) -> None:
     """Convert GRAPH to OUTPUT; the formats follow from the names.
 
@@ -43,20 +41,15 @@ def command(
       nnkgraph convert graph.npz - --to tsv | head
       nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph, read_labels, say_order
-    from nnkgraph.cli.outcome import say_sidecar
-
-    inputs = [graph, *([labels] if labels else [])]
-    formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
+    files.expect(labels, others=[graph])
+    files.check_output(output, format=to)
     if labels is not None:
         formats.check_classes(output, format=to)
-    elif any(value is not None for value in table.values()):
+    elif any(value is not None for value in files.table.values()):
         raise click.UsageError("--delimiter, --header and --id-column are for --labels")
-    read = read_graph(graph, format=from_)
-    classes = None
+    read, classes = read_graph(graph, from_), None
     if labels is not None:
-        classes = read_labels(labels, **table, known=read.ids, minus_one=True)
+        classes = files.labels(labels, known=read.ids, minus_one=True)
         say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
     talk.summary(f"{output}: {read.n_nodes} nodes, {read.n_edges} edges")

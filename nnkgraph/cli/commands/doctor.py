@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import nnkgraph
+from nnkgraph import formats
 from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
+from nnkgraph.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from nnkgraph.cli.files import Files
     from nnkgraph.tasks.doctor import Diagnosis
 
 _WIDTH = 30
@@ -29,13 +35,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 @options.for_features
 @options.json_opt
 @options.talk_options
-def command(
-    features: str,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    json: bool,
-    **settings: Any,
-) -> None:
+def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     """Say what FEATURES are like and what to run on them.
 
     Reports copies, scales, hubs, how much NNK prunes, how its graph differs from
@@ -49,28 +49,19 @@ def command(
       nnkgraph doctor table.csv --id-column id -k 15
       nnkgraph doctor data.h5::features --kernel cosine --json
     """
-    from nnkgraph.cli.files import read_features
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.tasks.doctor import doctor
-
-    reading = {"format": format, **table}
-    matrix = read_features(features, kernel=settings["kernel"], **reading)
-    found = doctor(matrix, progress=Progress(), **settings)
-    for note in found.notes:
-        talk.summary(note)
-    line = _line(features, {**settings, **reading}, found)
+    given = {**settings, "format": files.format, **files.table}
+    matrix = files.features(features, kernel=settings["kernel"])
+    found = nnkgraph.doctor(matrix, progress=Progress(), **settings)
+    talk.summary(*found.notes)
+    line = _line(features, given, found)
     if json:
-        talk.as_json(_figures(found, line))
+        talk.data(talk.json_text(_figures(found, line)))
     else:
         talk.data(_text(features, found, line))
 
 
 def _line(features: str, given: dict[str, Any], found: Diagnosis) -> str | None:
     """Return the suggested command, ready for a shell."""
-    from pathlib import PurePath
-
-    from nnkgraph import formats
-
     if found.suggestion is None:
         return None
     name = "" if features == "-" else PurePath(formats.split_item(features)[0]).name
@@ -174,7 +165,5 @@ def _bar(share: float, *, plain: bool) -> str:
 
 def _encodable(text: str) -> str:
     """Escape what standard output cannot write, instead of failing on it."""
-    import sys
-
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     return text.encode(encoding, "backslashreplace").decode(encoding)

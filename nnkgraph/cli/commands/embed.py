@@ -1,13 +1,15 @@
 """nnkgraph embed: coordinates from a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
+import nnkgraph
+from nnkgraph import formats
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
+from nnkgraph.cli.files import Files, read_graph
+from nnkgraph.cli.progress import Progress
 
 
 @click.command(cls=Command)
@@ -20,7 +22,6 @@ from nnkgraph.cli.command import Command
     "--dimensions",
     type=types.whole(1),
     default=2,
-    show_default=True,
     help="Coordinates per node.",
 )
 @options.words(
@@ -29,19 +30,11 @@ from nnkgraph.cli.command import Command
     "largest",
     "Embed the largest component only, or each on its own.",
 )
-@options.graph_format_opt
+@options.for_graph
 @options.no_clobber_opt
 @options.json_opt
 @options.talk_options
-def command(
-    graph: str,
-    output: str,
-    dimensions: int,
-    component: str,
-    format: str | None,  # noqa: A002 - the option's name
-    no_clobber: bool,
-    json: bool,
-) -> None:
+def command(graph: str, output: str, files: Files, json: bool, **settings: Any) -> None:
     """Embed the nodes of GRAPH by Laplacian eigenmaps.
 
     The coordinates are the eigenvectors f of L f = lambda D f with the smallest
@@ -57,29 +50,16 @@ def command(
       nnkgraph embed graph.npz -p 3 --component each -o coords.csv
       nnkgraph plot graph.npz --coords coords.npy -o graph.png
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import ParameterError
-    from nnkgraph.tasks.embed import embed
     from nnkgraph.tasks.tables import EMBEDDING_SUFFIXES, embedding_content
 
-    if output == "-" and json:
-        raise ParameterError("stdout takes -o - or --json, not both: name a file")
-    endings = () if output == "-" else EMBEDDING_SUFFIXES
-    formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=[graph])
-    nodes = read_graph(graph, format=format)
-    found = embed(
-        nodes,
-        dimensions=dimensions,
-        component=component,
-        name=graph,
-        progress=Progress(),
-    )
+    files.expect(others=[graph])
+    files.check_table(output, EMBEDDING_SUFFIXES, json=json)
+    nodes = read_graph(graph, files.format)
+    found = nnkgraph.embed(nodes, name=graph, progress=Progress(), **settings)
     formats.write_file(output, embedding_content(output, nodes, found))
     _say(output, found.facts)
     if json:
-        talk.as_json(found.facts)
+        talk.data(talk.json_text(found.facts))
 
 
 def _say(output: str, facts: dict[str, Any]) -> None:

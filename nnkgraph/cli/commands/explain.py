@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+import nnkgraph
+from nnkgraph import formats
 from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
-
-if TYPE_CHECKING:
-    from nnkgraph.cli.files import Tables
-    from nnkgraph.data import Features, Graph
-
+from nnkgraph.cli.files import Files, read_graph
+from nnkgraph.cli.progress import Progress
+from nnkgraph.errors import ParameterError, QualityError
 
 _SHORT = 8
 """Ids up to this length stand for their nodes; longer ones come last in a line."""
@@ -130,9 +130,7 @@ def command(
     graph: str | None,
     output: str | None,
     coords: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
     json: bool,
     **settings: Any,
 ) -> None:
@@ -158,65 +156,51 @@ def command(
       nnkgraph explain table.csv --id-column id --node a0 -k 15 -o a0.png
       nnkgraph explain points.npy --node 17 --kernel cosine --json
     """
-    from nnkgraph.cli.files import Tables, read_graph
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.tasks.explain import explain, explain_built
-
     if coords is not None and output is None:
         raise click.UsageError("--coords is for a picture: say where with -o")
-    files = [one for one in (features, graph, coords) if one is not None]
+    files.expect(features, coords, others=[graph])
     if output is not None:
-        _check_picture(output, files, no_clobber=no_clobber)
+        from nnkgraph.tasks.plot import SUFFIXES, new_figure
+
+        files.check_file(output, SUFFIXES)
+        new_figure(1, 1)  # a missing package is said before the work, not after it
     kernel, built = settings["kernel"], None
     if graph is not None:
         built = read_graph(graph)
         _check_given(graph, built)
         kernel = built.provenance["kernel"]
-    tables = Tables([features, coords], **table)
-    matrix, where = _read(features, format, coords, tables, kernel)
+    matrix, where = files.features(features, kernel=kernel), None
+    if coords is not None:
+        where = files.coordinates(coords, matrix.ids, gaps=False)
     if output is not None:
         from nnkgraph.tasks.explain.picture import check_places
 
         check_places(matrix, where, kernel)
     if built is None:
-        found = explain(matrix, node, progress=Progress(), **settings)
+        found = nnkgraph.explain(matrix, node, progress=Progress(), **settings)
     else:
+        from nnkgraph.tasks.explain import explain_built
+
         found = explain_built(
             matrix, built, node, name=graph or "", progress=Progress()
         )
-    for note in found.notes:
-        talk.summary(note)
+    talk.summary(*found.notes)
     if output is not None:
         _draw(output, found, matrix, where)
     if json:
-        about = {**found.facts, "candidates": found.candidates}
-        talk.as_json(about)
+        talk.data(talk.json_text({**found.facts, "candidates": found.candidates}))
     else:
         talk.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
     _check_quality(found)
 
 
-def _read(
-    features: str,
-    format: str | None,  # noqa: A002 - the option's name
-    coords: str | None,
-    tables: Tables,
-    kernel: str,
-) -> tuple[Features, Features | None]:
-    """Read features, and coordinates where there are any."""
-    from nnkgraph.cli.files import read_features
-
-    told = tables.features(features, format)
-    matrix = read_features(features, kernel=kernel, format=format, **told)
-    if coords is None:
-        return matrix, None
-    told = tables.others(coords, for_nodes=True)
-    return matrix, read_features(coords, format=None, **told, known=matrix.ids)
-
-
-def _draw(output: str, found: Any, matrix: Features, where: Features | None) -> None:
+def _draw(
+    output: str,
+    found: Any,
+    matrix: nnkgraph.Features,
+    where: nnkgraph.Features | None,
+) -> None:
     """Write the picture, and say what it shows."""
-    from nnkgraph import formats
     from nnkgraph.tasks.explain.picture import draw_explanation, is_projected
     from nnkgraph.tasks.plot import rendered
 
@@ -231,17 +215,8 @@ def _draw(output: str, found: Any, matrix: Features, where: Features | None) -> 
     talk.summary(f"{output}: node {found.name} drawn{shown}")
 
 
-def _check_picture(output: str, inputs: list[str], *, no_clobber: bool) -> None:
-    from nnkgraph import formats
-    from nnkgraph.tasks.plot import SUFFIXES, new_figure
-
-    formats.check_file(output, suffixes=SUFFIXES, no_clobber=no_clobber, inputs=inputs)
-    new_figure(1, 1)  # a missing package is said before the work, not after it
-
-
-def _check_given(name: str, graph: Graph) -> None:
+def _check_given(name: str, graph: nnkgraph.Graph) -> None:
     """Refuse options that say something else than the graph."""
-    from nnkgraph.errors import ParameterError
     from nnkgraph.tasks.explain.built import contradictions
 
     ctx = click.get_current_context()
@@ -259,7 +234,6 @@ def _check_given(name: str, graph: Graph) -> None:
 
 def _check_quality(found: Any) -> None:
     from nnkgraph.build.report import CERTIFICATE_LIMIT
-    from nnkgraph.errors import QualityError
 
     proof = found.facts["certificate"]
     if proof is not None and not proof <= CERTIFICATE_LIMIT:

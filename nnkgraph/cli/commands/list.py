@@ -1,32 +1,16 @@
 """nnkgraph list: the plug-ins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
 from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
-
-_FOLDERS = ("methods", "kernels", "search", "executors", "formats")
-
-
-class _Folder(click.Choice):  # type: ignore[type-arg,unused-ignore]
-    """A folder of plug-ins, by its name or by the word for one of them or for many."""
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Take the word for one or for many, too."""
-        words = (value, f"{value}s", value.removesuffix("es"))
-        known = next((word for word in words if word in self.choices), value)
-        folder: str = super().convert(known, param, ctx)
-        return folder
+from nnkgraph.cli.types import FOLDERS, Word
 
 
 @click.command(cls=Command)
-@click.argument("what", type=_Folder([*_FOLDERS, "rules"]), required=False)
+@click.argument("what", type=Word([*FOLDERS, "rules"]), required=False)
 @options.json_opt
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
@@ -42,11 +26,11 @@ def command(what: str | None, json: bool) -> None:
     """
     from nnkgraph.build.catalog import catalog
 
-    listed = catalog([what] if what else [*_FOLDERS, "rules"])
+    listed = catalog([what] if what else [*FOLDERS, "rules"])
     if json:
         from json import dumps
 
-        talk.data(dumps(listed, indent=2))
+        talk.data(dumps(listed, indent=2))  # what others add may have infinite defaults
         return
     lines = []
     for folder, entries in listed.items():

@@ -1,26 +1,23 @@
 """nnkgraph query: neighborhoods of new points."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
+import nnkgraph
+from nnkgraph import formats
+from nnkgraph.cli import options, talk
 from nnkgraph.cli.command import Command
+from nnkgraph.cli.files import Files
+from nnkgraph.cli.progress import Progress
 
 
 @click.command(cls=Command)
 @click.argument("data", type=click.Path())
 @click.argument("queries", type=click.Path())
 @options.output_opt
-@click.option(
-    "-k",
-    "--k",
-    type=types.whole(1),
-    default=None,
-    show_default="30, or all rows where there are fewer",
-    help="Candidates per query.",
+@options.candidates(
+    "Candidates per query.", default="30, or all rows where there are fewer"
 )
 @options.shared("method kernel sigma search scale")
 @click.option(
@@ -40,9 +37,7 @@ def command(
     data: str,
     queries: str,
     output: str,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
     json: bool,
     **settings: Any,
 ) -> None:
@@ -59,35 +54,15 @@ def command(
       nnkgraph query train.npy test.npy -o neighbors.tsv -k 20 --normalize
       nnkgraph query points.npy points.npy -o own.npz --exclude-identical
     """
-    from nnkgraph import formats
-    from nnkgraph.build.query import query
-    from nnkgraph.cli.files import Tables, read_features, split_format
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import ParameterError
-
-    if data == queries == "-":
-        raise ParameterError("standard input can be read once only: name a file")
-    inputs = [data, queries]
-    read_format, write_format = split_format(format, inputs, output, kind="answers")
-    formats.check_output(
-        output,
-        format=write_format,
-        kind="answers",
-        no_clobber=no_clobber,
-        inputs=inputs,
-    )
-    tables = Tables(inputs, **table)
-    known = read_features(
-        data, format=read_format, **tables.features(data, read_format)
-    )
-    asked = read_features(
-        queries, format=read_format, **tables.others(queries, read_format)
-    )
-    answers = query(known, asked, progress=Progress(), **settings)
+    files.expect(data, queries)
+    write_format = files.split_format(output, "answers")
+    files.check_output(output, format=write_format, kind="answers")
+    known, asked = files.features(data), files.more_rows(queries)
+    answers = nnkgraph.query(known, asked, progress=Progress(), **settings)
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)
     if json:
-        talk.as_json(answers.report)
+        talk.data(talk.json_text(answers.report))
 
 
 def _say(output: str, report: dict[str, Any]) -> None:
