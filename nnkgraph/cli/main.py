@@ -282,22 +282,18 @@ def _is_shortage(error: Exception) -> bool:
     return no_thread or isinstance(error, MemoryError)
 
 
-def _format_message(error: click.UsageError) -> str:
-    """Return Click's message; an option that was cut short has one suggestion."""
-    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        flags = [flag for one in error.ctx.command.params for flag in one.opts]
-        longer = [one for one in flags if one.startswith(error.option_name)]
-        if len(longer) == 1:
-            return f"{error.message} Did you mean {longer[0]!r}?"
-    return error.format_message()
-
-
 def _usage_message(error: click.UsageError) -> str:
     """Return Click's message in one line, with the command and where to look."""
-    message = " ".join(_format_message(error).split()).rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".")
     parameter = getattr(error, "param", None)
     if error.ctx is None:
         return message
+    if isinstance(error, click.NoSuchOption):
+        # An option that was cut short has one suggestion.
+        flags = [flag for one in error.ctx.command.params for flag in one.opts]
+        longer = [one for one in flags if one.startswith(error.option_name)]
+        if len(longer) == 1:
+            message = f"{error.message} Did you mean {longer[0]!r}?"
     source = error.ctx.get_parameter_source(parameter.name) if parameter else None
     if parameter and source and source.name == "ENVIRONMENT":
         variable = f"{error.ctx.auto_envvar_prefix}_{parameter.name}"

@@ -291,16 +291,20 @@ def settings_of(path: str, ctx: click.Context) -> dict[str, Any]:
 
     All names in the file are checked, also those that are for other commands.
     """
-    content = _read(path)
-    known = {name: _options(one) for name, one in _commands(ctx).items()}
+    content, command = _read(path), ctx.info_name or ""
+    known = {command: _options(ctx.command)}
+    if ctx.parent and isinstance(group := ctx.parent.command, click.Group):
+        for name in group.list_commands(ctx.parent):
+            if one := group.get_command(ctx.parent, name):
+                known[name] = _options(one)
     tables = {key: one for key, one in content.items() if isinstance(one, dict)}
     shared = {key: one for key, one in content.items() if key not in tables}
-    every = {name for options in known.values() for name in options}
-    _check_names(f"{path}: key", shared, every)
+    _check_names(
+        f"{path}: key", shared, {name for some in known.values() for name in some}
+    )
     _check_names(f"{path}: table", tables, known, "command")
     for name, table in tables.items():
         _check_names(f"{path}: [{name}] key", table, known[name])
-    command = ctx.info_name or ""
     own = known[command]
     shared = {key: one for key, one in shared.items() if _spelled(key) in own}
     settings = _settings(f"{path}: key", shared, own)
@@ -326,17 +330,6 @@ def _read(path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         what = " ".join(str(error).split())
         raise ParameterError(f"{path}: is not TOML: {what}") from error
-
-
-def _commands(ctx: click.Context) -> dict[str, click.Command]:
-    """Return all commands by name."""
-    found = {ctx.info_name or "": ctx.command}
-    if ctx.parent and isinstance(ctx.parent.command, click.Group):
-        group, parent = ctx.parent.command, ctx.parent
-        for name in group.list_commands(parent):
-            command = group.get_command(parent, name)
-            found |= {name: command} if command else {}
-    return found
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:

@@ -107,9 +107,8 @@ def data(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as failure:
-        raise OutputError(
-            f"standard output: cannot be written: {failure.strerror}".lower()
-        ) from failure
+        what = f"standard output: cannot be written: {failure.strerror}".lower()
+        raise OutputError(what) from failure
 
 
 def json_text(value: Any) -> str:

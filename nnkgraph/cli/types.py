@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
+from math import inf
 from typing import Any
 
 import click
@@ -25,13 +26,14 @@ _RULES = ("auto", "kth-max", "local", "matlab")
 
 _UNITS = ("", "k", "m", "g", "t", "p")
 
+_Param = click.Parameter | None
+_Context = click.Context | None
+
 
 class Word(click.Choice):  # type: ignore[type-arg,unused-ignore]
     """One of some words, with a hint at the nearest; singular and plural both do."""
 
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: str, param: _Param, ctx: _Context) -> str:
         """Return the word as it is documented."""
         known = [str(one) for one in self.choices]
         words = (value, f"{value}s", value.removesuffix("es"))
@@ -56,9 +58,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """Show what is accepted."""
         return self.shown
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> Any:
         """Return what the function makes of a word; defaults are no words."""
         if not isinstance(value, str):
             return value
@@ -83,9 +83,7 @@ class Plugin(Parsed):
         self.folder = folder
         super().__init__("NAME[:KEY=VALUE,...]", str)
 
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: str, param: _Param, ctx: _Context) -> str:
         """Check the name, mostly without importing anything."""
         name, _, rest = registry.full_spec(self.folder, value).partition(":")
         # Our own names first: those of others are looked up where they are needed.
@@ -93,26 +91,18 @@ class Plugin(Parsed):
             known := registry.all_names(self.folder)
         ):
             self.fail(_not_one_of(name, known), param, ctx)
-        if ctx is not None and not ctx.resilient_parsing:
-            self._check_parameters(name, rest, param, ctx)
-        return value
-
-    def _check_parameters(
-        self, name: str, rest: str, param: click.Parameter | None, ctx: click.Context
-    ) -> None:
-        """Refuse parameters that are options of the command and not of the plug-in."""
+        if ctx is None or ctx.resilient_parsing:
+            return value
+        # Parameters may be options of the command, and none of the plug-in.
         options = {one.name: one.opts[0] for one in ctx.command.params}
         given = dict(part.partition("=")[::2] for part in rest.split(","))
         for key in options.keys() & given.keys():
             plugin = registry.load(self.folder, name)
             if key not in registry.parameter_types(plugin):
                 flag = f"{options[key]} {given[key]}".rstrip()
-                self.fail(
-                    f"{registry.noun(self.folder)} {name!r} has no parameter {key!r}: "
-                    f"it is an option of its own, {flag}",
-                    param,
-                    ctx,
-                )
+                what = f"{registry.noun(self.folder)} {name!r} has no parameter {key!r}"
+                self.fail(f"{what}: it is an option of its own, {flag}", param, ctx)
+        return value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -136,9 +126,9 @@ def _try(kind: type[Any], word: str) -> Any:
         return float("nan")
 
 
-def whole(least: int, most: float = float("inf")) -> Parsed:
+def whole(least: int, most: float = inf) -> Parsed:
     """Return the type of whole numbers within limits."""
-    limits = f"from {least} to {most}" if most < 2**63 else f"of at least {least}"
+    limits = f"from {least} to {most}" if most < inf else f"of at least {least}"
 
     def read(word: str) -> int:
         found: int = _try(int, word)
@@ -149,9 +139,9 @@ def whole(least: int, most: float = float("inf")) -> Parsed:
     return Parsed("N", read)
 
 
-def number(low: float, high: float = float("inf"), *, inside: bool = False) -> Parsed:
+def number(low: float, high: float = inf, *, inside: bool = False) -> Parsed:
     """Return the type of numbers within limits; ``inside`` leaves the limits out."""
-    if high < float("inf"):
+    if high < inf:
         limits = "above {:g} and below {:g}" if inside else "from {:g} to {:g}"
     else:
         limits = "above {:g}" if inside else "of at least {:g}"
@@ -168,11 +158,11 @@ def number(low: float, high: float = float("inf"), *, inside: bool = False) -> P
 def _workers(word: str) -> str | int:
     if word == "auto":
         return word
-    general = f" (from {WORKERS})" if word == os.environ.get(WORKERS) else ""
-    count = _try(int, word)
+    count: int = _try(int, word)
     if not count >= 1:
+        general = f" (from {WORKERS})" if word == os.environ.get(WORKERS) else ""
         raise ValueError(f"{word!r} is neither a number from 1 on nor 'auto'{general}")
-    return int(count)
+    return count
 
 
 def _shard(word: str) -> Any:
@@ -194,7 +184,7 @@ def _memory(word: str) -> int:
 
 def _sigma(word: str) -> str:
     """Check a bandwidth or its rule; the kernel gets it as it was typed."""
-    if word not in _RULES and not 0 < _try(float, word) < float("inf"):
+    if word not in _RULES and not 0 < _try(float, word) < inf:
         raise ValueError(f"{word!r} is neither a positive number nor a rule")
     return word
 
@@ -215,7 +205,7 @@ def _numbers(word: str) -> list[int]:
 
 def _positive(word: str) -> list[float]:
     found = [_try(float, one) for one in word.split(",")]
-    if not all(0 < one < float("inf") for one in found):
+    if not all(0 < one < inf for one in found):
         raise ValueError(f"{word!r} has to name finite numbers above 0")
     return found
 

@@ -59,18 +59,14 @@ def confusion_table(
 
 @click.command(cls=Command)
 @click.argument("train", type=click.Path())
-@click.option(
-    "--labels",
-    required=True,
-    metavar="FILE[::ITEM]",
-    help="Classes of the rows of TRAIN, whole numbers or text.",
+@options.file(
+    "--labels", "Classes of the rows of TRAIN, whole numbers or text.", required=True
 )
-@click.option("--test", metavar="FILE", help="Features of other rows to test on.")
-@click.option("--test-labels", metavar="FILE[::ITEM]", help="Their classes.")
-@click.option(
+@options.file("--test", "Features of other rows to test on.", metavar="FILE")
+@options.file("--test-labels", "Their classes.")
+@options.file(
     "--split",
-    metavar="FILE[::ITEM]",
-    help="For the rows of TRAIN: 0 trains, 1 is tested; in .npz and .h5 files the "
+    "For the rows of TRAIN: 0 trains, 1 is tested; in .npz and .h5 files the "
     "item is 'split' unless named.",
 )
 @click.option(
@@ -171,24 +167,20 @@ def command(
 
         is_table = output.lower().endswith(".csv")
         formats.write_file(output, as_csv(found) if is_table else as_npz(found))
-    _say(train, found)
-    if output is not None:
-        talk.summary(f"{output}: {found.about['test_rows']} rows predicted")
-    if json:
-        talk.data(talk.json_text({**found.facts, "seconds": progress.seconds}))
-    else:
-        talk.data(_lines(found))
-
-
-def _say(train: str, found: Classified) -> None:
     about = found.about
     tests = "" if about["test_rows"] is None else f", {about['test_rows']} test rows"
     talk.summary(
         f"{train}: {about['rows']} training rows{tests}, {about['features']} features, "
-        f"{len(found.classes)} classes, scale {about['scale']}"
+        f"{len(found.classes)} classes, scale {about['scale']}",
+        *found.notes,
     )
-    talk.summary(*found.notes)
     talk.warning(*found.warnings)
+    if output is not None:
+        talk.summary(f"{output}: {about['test_rows']} rows predicted")
+    if json:
+        talk.data(talk.json_text({**found.facts, "seconds": progress.seconds}))
+    else:
+        talk.data(_lines(found))
 
 
 def _lines(found: Classified) -> str:

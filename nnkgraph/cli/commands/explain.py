@@ -38,41 +38,35 @@ def table_of(entries: list[dict[str, Any]]) -> str:
 
 def _cells(entry: dict[str, Any], *, named: bool) -> list[str]:
     behind = entry["redundant_to_id" if named else "redundant_to"]
+    by = entry["pairwise_by_ids" if named else "pairwise_by"]
+    if entry["kept"] or entry["unwanted"]:
+        pairwise = "-" if entry["kept"] else "alone"
+    elif not by:
+        pairwise = "no"
+    else:
+        pairwise = "yes" if by[0] == behind else f"by {_short(by[0])}"
     return [
         str(entry["rank"]),
-        talk.printable(str(entry["id" if named else "node"])),
-        _number(entry["distance"]),
-        _number(entry["similarity"]),
-        _number(entry["weight"]) if entry["kept"] else "dropped",
+        _short(entry["id" if named else "node"]),
+        _short(entry["distance"], 3),
+        _short(entry["similarity"], 3),
+        _short(entry["weight"], 3) if entry["kept"] else "dropped",
         "0" if abs(entry["residual"]) < _ROUNDING else f"{entry['residual']:.2g}",
-        "-" if behind is None else talk.printable(str(behind)),
-        _number(entry["term"]),
-        _pairwise(entry, behind, named=named),
+        _short(behind),
+        _short(entry["term"], 3),
+        pairwise,
     ]
-
-
-def _pairwise(entry: dict[str, Any], behind: object, *, named: bool) -> str:
-    if entry["kept"]:
-        return "-"
-    if entry["unwanted"]:
-        return "alone"
-    by = entry["pairwise_by_ids" if named else "pairwise_by"]
-    if not by:
-        return "no"
-    return "yes" if by[0] == behind else f"by {talk.printable(str(by[0]))}"
 
 
 def below(facts: dict[str, Any]) -> str:
     """Return what is known of the node as a whole, a line each."""
     dropped = facts["candidate_count"] - facts["kept"]
+    pairwise, against = facts["dropped_pairwise"], facts["kept_against_pairwise"]
     name = str(facts["node"])
     lines: list[tuple[str, Any]] = [
         ("node", name if facts["id"] is None else f"{name} ({facts['id']})"),
         ("kept", f"{facts['kept']} of {facts['candidate_count']}"),
-        (
-            "dropped",
-            f"{dropped}, a single neighbor suffices for {facts['dropped_pairwise']}",
-        ),
+        ("dropped", f"{dropped}, a single neighbor suffices for {pairwise}"),
         ("J", facts["error"]),
         ("K_qq", facts["own_similarity"]),
         ("sum of weights", facts["weight_sum"]),
@@ -80,23 +74,17 @@ def below(facts: dict[str, Any]) -> str:
         ("sigma", facts["sigma"]),
         ("certificate", facts["certificate"]),
     ]
-    if facts["kept_against_pairwise"]:
-        lines.insert(
-            3, ("kept although", f"{facts['kept_against_pairwise']} excluded pairwise")
-        )
+    if against:
+        lines.insert(3, ("kept although", f"{against} excluded pairwise"))
     if "edges" in facts:
         lines.append(("edges in the graph", f"{facts['edges']}, rule {facts['rule']}"))
     return "\n".join(f"{name:<19}  {_short(value)}" for name, value in lines)
 
 
-def _short(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else talk.printable(str(value))
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+def _short(value: object, digits: int = 6) -> str:
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return "-" if value is None else talk.printable(str(value))
 
 
 @click.command(cls=Command)
@@ -156,12 +144,13 @@ def command(
       nnkgraph explain table.csv --id-column id --node a0 -k 15 -o a0.png
       nnkgraph explain points.npy --node 17 --kernel cosine --json
     """
+    from nnkgraph.tasks.explain import explain_built, picture
+    from nnkgraph.tasks.plot import SUFFIXES, new_figure, rendered
+
     if coords is not None and output is None:
         raise click.UsageError("--coords is for a picture: say where with -o")
     files.expect(features, coords, others=[graph])
     if output is not None:
-        from nnkgraph.tasks.plot import SUFFIXES, new_figure
-
         files.check_file(output, SUFFIXES)
         new_figure(1, 1)  # a missing package is said before the work, not after it
     kernel, built = settings["kernel"], None
@@ -173,46 +162,27 @@ def command(
     if coords is not None:
         where = files.coordinates(coords, matrix.ids, gaps=False)
     if output is not None:
-        from nnkgraph.tasks.explain.picture import check_places
-
-        check_places(matrix, where, kernel)
+        picture.check_places(matrix, where, kernel)
     if built is None:
         found = nnkgraph.explain(matrix, node, progress=Progress(), **settings)
     else:
-        from nnkgraph.tasks.explain import explain_built
-
         found = explain_built(
             matrix, built, node, name=graph or "", progress=Progress()
         )
     talk.summary(*found.notes)
     if output is not None:
-        _draw(output, found, matrix, where)
+        figure = picture.draw_explanation(found, matrix, where)
+        formats.write_file(output, rendered(figure, output))
+        shown = ""
+        if picture.is_projected(matrix, where):
+            plane = "in the plane where its candidates spread most"
+            shown = f", {plane} (of {matrix.x.shape[1]} columns)"
+        talk.summary(f"{output}: node {found.name} drawn{shown}")
     if json:
         talk.data(talk.json_text({**found.facts, "candidates": found.candidates}))
     else:
         talk.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
     _check_quality(found)
-
-
-def _draw(
-    output: str,
-    found: Any,
-    matrix: nnkgraph.Features,
-    where: nnkgraph.Features | None,
-) -> None:
-    """Write the picture, and say what it shows."""
-    from nnkgraph.tasks.explain.picture import draw_explanation, is_projected
-    from nnkgraph.tasks.plot import rendered
-
-    picture = rendered(draw_explanation(found, matrix, where), output)
-    formats.write_file(output, picture)
-    shown = ""
-    if is_projected(matrix, where):
-        columns = matrix.x.shape[1]
-        shown = (
-            f", in the plane where its candidates spread most (of {columns} columns)"
-        )
-    talk.summary(f"{output}: node {found.name} drawn{shown}")
 
 
 def _check_given(name: str, graph: nnkgraph.Graph) -> None:

@@ -154,8 +154,7 @@ def _say(graph: str, output: str, labels: str, about: dict[str, Any]) -> None:
         )
     if len(about["classes"]) == 1:
         talk.warning(f"{labels}: there is only one class, and every node gets it")
-    error = about["error"]
-    if error:
+    if error := about["error"]:
         share = error["of_reached"]
         part = "" if share is None else f"error {share:.2%} of the reached, "
         talk.summary(
