@@ -1,7 +1,5 @@
 """A command of ours: its help has headings, and frequent slips get a hint."""
 
-from __future__ import annotations
-
 import click
 
 from nnkgraph.cli import talk

@@ -1,7 +1,5 @@
 """The command group, and the one place where errors become exit codes."""
 
-from __future__ import annotations
-
 import atexit
 import errno
 import gc
@@ -12,9 +10,11 @@ import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from difflib import get_close_matches
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -25,11 +25,6 @@ from nnkgraph.cli.types import CONFIG, FOLDERS
 from nnkgraph.errors import NnkGraphError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
 
 _CITATION = f"""\
 @article{{shekkizhar2023neighborhood,

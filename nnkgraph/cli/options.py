@@ -1,7 +1,5 @@
 """Options that several commands share, and the file that may set them."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import os
@@ -13,6 +11,7 @@ from typing import Any
 import click
 
 from nnkgraph.cli import talk, types
+from nnkgraph.cli.command import Command
 from nnkgraph.cli.files import Files
 from nnkgraph.cli.types import CONFIG, WORKERS
 from nnkgraph.errors import ParameterError
@@ -87,6 +86,11 @@ def candidates(
     """Make the option for the number of candidates."""
     kind = kind or types.whole(1)
     return click.option("-k", "--k", type=kind, show_default=default, help=help)
+
+
+def command(function: Any) -> click.Command:
+    """Make a command of a function."""
+    return click.command(cls=Command)(function)
 
 
 features_arg = click.argument("features", type=click.Path())

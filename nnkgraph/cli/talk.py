@@ -1,20 +1,16 @@
 """What is said: data on stdout, all else on stderr, within 80 columns."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nnkgraph.errors import OutputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass

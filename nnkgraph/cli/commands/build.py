@@ -12,7 +12,6 @@ import click
 import nnkgraph
 from nnkgraph import formats
 from nnkgraph.cli import options, outcome, talk, types
-from nnkgraph.cli.command import Command
 from nnkgraph.cli.files import Files, folder_of
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.runtime import registry
@@ -291,7 +290,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     return plan.k
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("features", nargs=-1, required=True, type=click.Path())
 @options.output("Where the graph goes; '-' is stdout.")
 @options.file(

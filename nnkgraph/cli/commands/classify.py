@@ -8,10 +8,8 @@ import click
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, label_columns, say_order
-from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def confusion_table(
     return f"{said}\n{talk.aligned([['true', 'predicted', 'times'], *most], left=2)}"
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("train", type=click.Path())
 @options.file(
     "--labels", "Classes of the rows of TRAIN, whole numbers or text.", required=True
@@ -158,9 +156,9 @@ def command(
         for one, rows in ((test_labels, points), (split, x))
     )
     say_order(train, x.ids, y, marks, graph=False)
-    progress = Progress()
+    stages = progress.Progress()
     found = nnkgraph.classify(
-        x, y, points, truth, split=marks, progress=progress, **settings
+        x, y, points, truth, split=marks, progress=stages, **settings
     )
     if output is not None:
         from nnkgraph.tasks.tables import as_csv, as_npz
@@ -178,7 +176,7 @@ def command(
     if output is not None:
         talk.summary(f"{output}: {about['test_rows']} rows predicted")
     if json:
-        talk.data(talk.json_text({**found.facts, "seconds": progress.seconds}))
+        talk.data(talk.json_text({**found.facts, "seconds": stages.seconds}))
     else:
         talk.data(_lines(found))
 

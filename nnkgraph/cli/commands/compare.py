@@ -2,14 +2,10 @@
 
 from typing import Any
 
-import click
-
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files
-from nnkgraph.cli.progress import Progress
 
 _COLUMNS = {
     "method": ("method", "{}"),
@@ -25,7 +21,7 @@ _COLUMNS = {
 """What is said of a graph: the name, its head on a terminal, and how it is shown."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.output(
     "A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
@@ -68,7 +64,7 @@ def command(
 
         new_figure(1, 1)  # what pictures need is missing before the work, not after it
     matrix = files.features(features, kernel=settings["kernel"])
-    found = nnkgraph.compare(matrix, progress=Progress(), **settings)
+    found = nnkgraph.compare(matrix, progress=progress.Progress(), **settings)
     for name in output:
         _write(name, matrix.name, found.lines)
     talk.summary(*found.notes)

@@ -8,13 +8,12 @@ from shlex import quote
 import click
 
 from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
 from nnkgraph.errors import OutputError
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("shell", type=click.Choice(_SHELLS), required=False)
 @click.option("--install", is_flag=True, help="Set it up for new shells.")
 @options.talk_options

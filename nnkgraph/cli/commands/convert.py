@@ -4,12 +4,11 @@ import click
 
 from nnkgraph import formats
 from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
 from nnkgraph.cli.files import Files, read_graph, say_order
 from nnkgraph.cli.outcome import say_sidecar
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @click.argument("output", type=click.Path())
 @click.option("--from", "from_", metavar="NAME", help="Format of GRAPH, for '-'.")

@@ -7,13 +7,9 @@ import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import click
-
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
-from nnkgraph.cli.progress import Progress
+from nnkgraph.cli import options, progress, talk
 
 if TYPE_CHECKING:
     from nnkgraph.cli.files import Files
@@ -29,7 +25,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 """What ``build`` takes anyway and need not be written out."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.shared("k kernel sigma search scale workers executor seed")
 @options.for_features
@@ -51,7 +47,7 @@ def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     """
     given = {**settings, "format": files.format, **files.table}
     matrix = files.features(features, kernel=settings["kernel"])
-    found = nnkgraph.doctor(matrix, progress=Progress(), **settings)
+    found = nnkgraph.doctor(matrix, progress=progress.Progress(), **settings)
     talk.summary(*found.notes)
     line = _line(features, given, found)
     if json:

@@ -6,13 +6,11 @@ import click
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph
-from nnkgraph.cli.progress import Progress
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.output(
     "Coordinates: .npy, .npz, .csv or .tsv; '-' is stdout, as .csv.", required=True
@@ -55,7 +53,7 @@ def command(graph: str, output: str, files: Files, json: bool, **settings: Any) 
     files.expect(others=[graph])
     files.check_table(output, EMBEDDING_SUFFIXES, json=json)
     nodes = read_graph(graph, files.format)
-    found = nnkgraph.embed(nodes, name=graph, progress=Progress(), **settings)
+    found = nnkgraph.embed(nodes, name=graph, progress=progress.Progress(), **settings)
     formats.write_file(output, embedding_content(output, nodes, found))
     _say(output, found.facts)
     if json:

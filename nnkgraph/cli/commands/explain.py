@@ -9,10 +9,8 @@ from click.core import ParameterSource
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.files import Files, read_graph
-from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import ParameterError, QualityError
 
 _SHORT = 8
@@ -87,7 +85,7 @@ def _short(value: object, digits: int = 6) -> str:
     return "-" if value is None else talk.printable(str(value))
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @click.option(
     "--node",
@@ -164,10 +162,10 @@ def command(
     if output is not None:
         picture.check_places(matrix, where, kernel)
     if built is None:
-        found = nnkgraph.explain(matrix, node, progress=Progress(), **settings)
+        found = nnkgraph.explain(matrix, node, progress=progress.Progress(), **settings)
     else:
         found = explain_built(
-            matrix, built, node, name=graph or "", progress=Progress()
+            matrix, built, node, name=graph or "", progress=progress.Progress()
         )
     talk.summary(*found.notes)
     if output is not None:

@@ -1,16 +1,13 @@
 """nnkgraph info: what a graph is like."""
 
-import click
-
 from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
 from nnkgraph.cli.files import Files, read_graph
 
 _LONGEST = 63
 """Characters of a fact that fit a line; --json has all of it."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.for_graph
 @options.json_opt

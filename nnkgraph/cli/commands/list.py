@@ -5,11 +5,10 @@ from typing import Any
 import click
 
 from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
 from nnkgraph.cli.types import FOLDERS, Word
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("what", type=Word([*FOLDERS, "rules"]), required=False)
 @options.json_opt
 @options.config_opt

@@ -6,11 +6,10 @@ import click
 
 from nnkgraph import formats
 from nnkgraph.cli import options, outcome, talk
-from nnkgraph.cli.command import Command
 from nnkgraph.cli.files import Files
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument(
     "shards", nargs=-1, required=True, type=click.Path(), metavar="SHARD..."
 )

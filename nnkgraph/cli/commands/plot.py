@@ -5,17 +5,15 @@ from typing import Any
 import click
 
 from nnkgraph import formats
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph, say_order
-from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import ParameterError
 
 _MANY = {"degrees": "degree", "errors": "error"}
 """What --what calls these values, which --values takes as well."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.file(
     "--coords",
@@ -98,7 +96,7 @@ def command(
     graphs = [(name, read_graph(name)) for name in named]
     read = _read(given, files, graphs[0][1].ids)
     if what == "graph" and given["coords"] is None:
-        read["coordinates"] = plot.laid_out(graphs, progress=Progress())
+        read["coordinates"] = plot.laid_out(graphs, progress=progress.Progress())
     rows = [read[name] for name in ("coordinates", "labels", "values")]
     for name, one in graphs:
         say_order(name, one.ids, *(row for row in rows if not isinstance(row, str)))

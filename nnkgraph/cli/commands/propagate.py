@@ -9,17 +9,15 @@ import click
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph, say_order
-from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.propagate import Propagated
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.file(
     "--labels",
@@ -98,7 +96,7 @@ def command(
     if share is not None:
         some, real = replace(some, codes=sample(some.codes, share, seed)), some
     found = nnkgraph.propagate(
-        nodes, some, laplacian=laplacian, name=graph, progress=Progress()
+        nodes, some, laplacian=laplacian, name=graph, progress=progress.Progress()
     )
     checked = _checked(found, some, real)
     formats.write_file(output, label_content(output, nodes, found, some.classes))

@@ -6,13 +6,11 @@ import click
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.files import Files
-from nnkgraph.cli.progress import Progress
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("data", type=click.Path())
 @click.argument("queries", type=click.Path())
 @options.output_opt
@@ -58,7 +56,7 @@ def command(
     write_format = files.split_format(output, "answers")
     files.check_output(output, format=write_format, kind="answers")
     known, asked = files.features(data), files.more_rows(queries)
-    answers = nnkgraph.query(known, asked, progress=Progress(), **settings)
+    answers = nnkgraph.query(known, asked, progress=progress.Progress(), **settings)
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)
     if json:

@@ -2,18 +2,14 @@
 
 from typing import Any
 
-import click
-
 from nnkgraph import formats
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.files import Files, read_graph, say_order
-from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import QualityError
 from nnkgraph.runtime.limits import in_words
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.output(
     "Where the page goes; '-' is stdout.", required=True, metavar="FILE.html"
@@ -63,7 +59,7 @@ def command(
     if coords is not None:
         found["coordinates"] = files.coordinates(coords, nodes.ids)
     say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
-    facts = page_facts(nodes, name=graph, **found, progress=Progress())
+    facts = page_facts(nodes, name=graph, **found, progress=progress.Progress())
     content = written(graph, facts).encode("utf-8")
     formats.write_file(output, content)
     drawn = "drawn" if nodes.n_nodes <= MOST_NODES else "too many to be drawn"

@@ -9,11 +9,9 @@ import click
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.commands.build import check_shard_file
 from nnkgraph.cli.files import Files, folder_of
-from nnkgraph.cli.progress import Progress
 
 if TYPE_CHECKING:
     from nnkgraph.build.shards import Shard
@@ -22,7 +20,7 @@ _STORED = ("kernel", "scale", "duplicates", "seed")
 """Settings that the candidates depend on, beside k and the search."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.output_opt
 @options.shared("k kernel search scale duplicates workers")
@@ -65,7 +63,7 @@ def command(
         check_shard_file(output, write_format, files)
     click.get_current_context().with_resource(limited(memory))
     matrix = files.features(features, kernel=settings["kernel"], sparse="rows")
-    running: dict[str, Any] = {"resume": resume, "progress": Progress()}
+    running: dict[str, Any] = {"resume": resume, "progress": progress.Progress()}
     running["shared_dir"] = folder_of(output)
     if shard is None:
         found = nnkgraph.find_candidates(matrix, **settings, **running)

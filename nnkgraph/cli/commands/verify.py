@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import nnkgraph
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph
-from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import QualityError
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.verify import Verification
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.graph_arg
 @click.option(
@@ -50,7 +48,9 @@ def command(features: str, graph: str, files: Files, json: bool, **draw: Any) ->
     kernel = str(known.provenance.get("kernel", ""))
     gram = kernel.partition(":")[0] == "precomputed"  # others may be gone by now
     matrix = files.features(features, sparse="similarities" if gram else "")
-    found = nnkgraph.verify(matrix, known, name=graph, progress=Progress(), **draw)
+    found = nnkgraph.verify(
+        matrix, known, name=graph, progress=progress.Progress(), **draw
+    )
     if json:
         talk.data(talk.json_text(_described(found)))
     else:
