@@ -38,11 +38,7 @@ _COLUMNS = {
 @options.json_opt
 @options.talk_options
 def command(
-    features: str,
-    output: tuple[str, ...],
-    files: Files,
-    json: bool,
-    **settings: Any,
+    features: str, output: tuple[str, ...], files: Files, json: bool, **settings: Any
 ) -> None:
     """Compare methods and values of k on the same candidates.
 

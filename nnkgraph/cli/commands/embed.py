@@ -16,11 +16,7 @@ from nnkgraph.cli.files import Files, read_graph
     "Coordinates: .npy, .npz, .csv or .tsv; '-' is stdout, as .csv.", required=True
 )
 @click.option(
-    "-p",
-    "--dimensions",
-    type=types.whole(1),
-    default=2,
-    help="Coordinates per node.",
+    "-p", "--dimensions", type=types.whole(1), default=2, help="Coordinates per node."
 )
 @options.words(
     "--component",

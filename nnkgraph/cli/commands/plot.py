@@ -29,9 +29,7 @@ _MANY = {"degrees": "degree", "errors": "error"}
     "are distributed, or the matrix.",
 )
 @options.file(
-    "--beside",
-    "A second graph, drawn beside it on the same scales.",
-    metavar="GRAPH2",
+    "--beside", "A second graph, drawn beside it on the same scales.", metavar="GRAPH2"
 )
 @options.file("--labels", "Classes that color the nodes, or order the matrix.")
 @options.file(

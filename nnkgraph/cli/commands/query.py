@@ -32,12 +32,7 @@ from nnkgraph.cli.files import Files
 @click.option("--json", is_flag=True, help="Print a JSON report.")
 @options.talk_options
 def command(
-    data: str,
-    queries: str,
-    output: str,
-    files: Files,
-    json: bool,
-    **settings: Any,
+    data: str, queries: str, output: str, files: Files, json: bool, **settings: Any
 ) -> None:
     """Find the neighborhoods of QUERIES among the rows of DATA.
 
