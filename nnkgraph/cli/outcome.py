@@ -114,13 +114,7 @@ def _say_growth(full: dict[str, Any]) -> None:
 
 def _say_end(output: str, full: dict[str, Any]) -> None:
     """Say how well the nodes were solved, how long it took, and what to look at."""
-    said = []
-    if proof := full["certificate"]:
-        worst, failed = proof["kkt_max"], proof["nodes_failed"]
-        said.append(f"certificate: {worst:.1e} at the worst node, failed: {failed}")
-    if full["error"]:
-        said.append(f"mean error J {full['error']['mean']:.4g}")
-    if said:
+    if said := proofs(full, "node"):
         talk.summary("; ".join(said))
     if facts := full.get("method_facts"):
         shown = ", ".join(f"{name} {_shown(value)}" for name, value in facts.items())
@@ -129,6 +123,17 @@ def _say_end(output: str, full: dict[str, Any]) -> None:
     for name, seconds in full["timings"].items():
         talk.detail(f"  {name:<10} {seconds:8.3f} s")
     talk.warning(*(f"{output}: {warning}" for warning in full["warnings"]))
+
+
+def proofs(full: dict[str, Any], what: str) -> list[str]:
+    """Return how well nodes or queries were solved, where it is known."""
+    said = []
+    if proof := full["certificate"]:
+        worst, failed = proof["kkt_max"], proof["nodes_failed"]
+        said.append(f"certificate: {worst:.1e} at the worst {what}, failed: {failed}")
+    if full["error"]:
+        said.append(f"mean error J {full['error']['mean']:.4g}")
+    return said
 
 
 def _shown(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from nnkgraph.runtime import registry
 if TYPE_CHECKING:
     from nnkgraph.build.shards import Shard
     from nnkgraph.data import Features
-    from nnkgraph.methods import Method
 
 _MIN_DEGREE = 3
 """With --into: isolated cells are no use to anyone."""
@@ -195,21 +195,18 @@ def _defaults_into(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     if settings["min_degree"] is None:
         made["min_degree"] = _MIN_DEGREE
     # A bandwidth may be in the kernel's own words, and methods may need a single one.
-    bare = kernel == type(kernel)() and hasattr(kernel, "sigma")
-    if settings["sigma"] is None and bare and _takes_local(method, kernel):
-        made["sigma"] = "local"
+    if (
+        settings["sigma"] is None
+        and kernel == type(kernel)()
+        and hasattr(kernel, "sigma")
+    ):
+        with suppress(ParameterError):
+            method.check(replace(kernel, sigma="local"))
+            made["sigma"] = "local"
     if made:
         words = " and ".join(f"`{name}={value!r}`" for name, value in made.items())
         talk.summary(f"{path}: {words} by default, so that no cell stays alone")
     return made
-
-
-def _takes_local(method: Method, kernel: Any) -> bool:
-    try:
-        method.check(replace(kernel, sigma="local"))
-    except ParameterError:
-        return False
-    return True
 
 
 def _jobs(features: tuple[str, ...], common: _Job) -> list[_Job]:

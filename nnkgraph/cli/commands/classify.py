@@ -175,10 +175,8 @@ def command(
     talk.warning(*found.warnings)
     if output is not None:
         talk.summary(f"{output}: {about['test_rows']} rows predicted")
-    if json:
-        talk.data(talk.json_text({**found.facts, "seconds": stages.seconds}))
-    else:
-        talk.data(_lines(found))
+    facts = {**found.facts, "seconds": stages.seconds}
+    talk.data(talk.json_text(facts) if json else _lines(found))
 
 
 def _lines(found: Classified) -> str:

@@ -72,11 +72,9 @@ def command(
     for name in output:
         what = "in a table" if _is_table(name) else "drawn as edges per node over k"
         talk.summary(f"{name}: {len(found.lines)} graphs {what}")
-    if json:
-        about = {"sigma": found.sigma, "search": found.search}
-        talk.data(talk.json_text({**about, "lines": found.lines}))
-    else:
-        talk.data(talk.table(found.lines, _COLUMNS, left=2))
+    about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
+    text = talk.table(found.lines, _COLUMNS, left=2)
+    talk.data(talk.json_text(about) if json else text)
 
 
 def _is_table(name: str) -> bool:

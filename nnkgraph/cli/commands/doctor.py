@@ -50,10 +50,8 @@ def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     found = nnkgraph.doctor(matrix, progress=progress.Progress(), **settings)
     talk.summary(*found.notes)
     line = _line(features, given, found)
-    if json:
-        talk.data(talk.json_text(_figures(found, line)))
-    else:
-        talk.data(_text(features, found, line))
+    text = _text(features, found, line)
+    talk.data(talk.json_text(_figures(found, line)) if json else text)
 
 
 def _line(features: str, given: dict[str, Any], found: Diagnosis) -> str | None:
@@ -110,10 +108,8 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
         if one.section != section:
             section = one.section
             lines += ["", section]
-        start = "! " if one.advice else "  "
-        lines.append(
-            talk.hanging(start, talk.printable(talk.as_options(one.text)), indent=4)
-        )
+        text = talk.printable(talk.as_options(one.text))
+        lines.append(talk.hanging("! " if one.advice else "  ", text, indent=4))
         lines += _bars(one.bars)
     lines += ["", "suggested"]
     if found.suggestion is None or line is None:
@@ -143,17 +139,15 @@ def _bars(bars: list[tuple[str, int]]) -> list[str]:
     most = max(1, *(count for _, count in bars))
     label = max(len(name) for name, _ in bars)
     digits = len(str(most))
-    plain = _encodable(_BLOCKS) != _BLOCKS
-    drawn = ((name, count, _bar(count / most, plain=plain)) for name, count in bars)
     return [
-        f"    {name:>{label}} {count:>{digits}} {bar}".rstrip()
-        for name, count, bar in drawn
+        f"    {name:>{label}} {count:>{digits}} {_bar(count / most)}".rstrip()
+        for name, count in bars
     ]
 
 
-def _bar(share: float, *, plain: bool) -> str:
+def _bar(share: float) -> str:
     """Return a bar; what is above zero shows."""
-    if plain:
+    if _encodable(_BLOCKS) != _BLOCKS:
         return "#" * max(round(share * _WIDTH), share > 0)
     eighths = max(round(share * _WIDTH * 8), int(share > 0))
     return _BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8].strip()

@@ -142,6 +142,7 @@ def command(
       nnkgraph explain table.csv --id-column id --node a0 -k 15 -o a0.png
       nnkgraph explain points.npy --node 17 --kernel cosine --json
     """
+    from nnkgraph.build.report import CERTIFICATE_LIMIT
     from nnkgraph.tasks.explain import explain_built, picture
     from nnkgraph.tasks.plot import SUFFIXES, new_figure, rendered
 
@@ -176,11 +177,15 @@ def command(
             plane = "in the plane where its candidates spread most"
             shown = f", {plane} (of {matrix.x.shape[1]} columns)"
         talk.summary(f"{output}: node {found.name} drawn{shown}")
-    if json:
-        talk.data(talk.json_text({**found.facts, "candidates": found.candidates}))
-    else:
-        talk.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
-    _check_quality(found)
+    about = {**found.facts, "candidates": found.candidates}
+    text = f"{table_of(found.candidates)}\n\n{below(found.facts)}"
+    talk.data(talk.json_text(about) if json else text)
+    proof = found.facts["certificate"]
+    if proof is not None and not proof <= CERTIFICATE_LIMIT:
+        raise QualityError(
+            f"node {found.name} misses the certificate of {CERTIFICATE_LIMIT:g}: "
+            f"{proof:.1e}; another --sigma may help"
+        )
 
 
 def _check_given(name: str, graph: nnkgraph.Graph) -> None:
@@ -197,15 +202,4 @@ def _check_given(name: str, graph: nnkgraph.Graph) -> None:
         raise ParameterError(
             f"--{option} {ours} contradicts {name}, which was built with {option} "
             f"{theirs}: leave one out"
-        )
-
-
-def _check_quality(found: Any) -> None:
-    from nnkgraph.build.report import CERTIFICATE_LIMIT
-
-    proof = found.facts["certificate"]
-    if proof is not None and not proof <= CERTIFICATE_LIMIT:
-        raise QualityError(
-            f"node {found.name} misses the certificate of {CERTIFICATE_LIMIT:g}: "
-            f"{proof:.1e}; another --sigma may help"
         )

@@ -1,7 +1,5 @@
 """nnkgraph list: the plug-ins."""
 
-from typing import Any
-
 import click
 
 from nnkgraph.cli import options, talk
@@ -36,17 +34,14 @@ def command(what: str | None, json: bool) -> None:
         lines.append(f"{folder}:")
         width = max(len(entry["name"]) for entry in entries)
         for entry in entries:
-            about = _about(entry)
+            about = entry.get("about", "").replace("``", "")
+            if "broken" in entry:
+                about = f"broken: {entry['broken']}"
+            elif "package" in entry:
+                about += f" ({entry['package']})"
             lines.append(talk.hanging(f"  {entry['name']:<{width}}  ", about))
             lines += [
                 f"  {'':<{width}}  :{name}={value}"
                 for name, value in entry["parameters"].items()
             ]
     talk.data("\n".join(lines))
-
-
-def _about(entry: dict[str, Any]) -> str:
-    if "broken" in entry:
-        return f"broken: {entry['broken']}"
-    about: str = entry["about"].replace("``", "")
-    return f"{about} ({entry['package']})" if "package" in entry else about

@@ -8,6 +8,7 @@ import nnkgraph
 from nnkgraph import formats
 from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.files import Files
+from nnkgraph.cli.outcome import proofs
 
 
 @options.command
@@ -69,11 +70,4 @@ def _say(output: str, report: dict[str, Any]) -> None:
         f"{report['neighbors_per_query']:.2f} neighbors each, without any: "
         f"{report['without_neighbors']}, equal to a row: {report['identical']}"
     )
-    proof, error = report["certificate"], report["error"]
-    if proof:
-        talk.summary(
-            f"certificate: {proof['kkt_max']:.1e} at the worst query, failed: "
-            f"{proof['nodes_failed']}"
-        )
-    if error:
-        talk.summary(f"mean error J {error['mean']:.4g}")
+    talk.summary(*proofs(report, "query"))

@@ -64,11 +64,7 @@ def command(
     formats.write_file(output, content)
     drawn = "drawn" if nodes.n_nodes <= MOST_NODES else "too many to be drawn"
     talk.summary(f"{output}: {in_words(len(content))}, {nodes.n_nodes} nodes {drawn}")
-    _check(graph, facts)
-
-
-def _check(graph: str, facts: dict[str, Any]) -> None:
-    """Say also here what the page says of a graph that its features do not give."""
+    # What the page says of a graph that its features do not give is said here, too.
     for _, status, text in facts["checks"] or ():
         if status == "not checked":
             talk.warning(f"{graph}: not checked: {text}")
