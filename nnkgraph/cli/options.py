@@ -88,18 +88,9 @@ def candidates(
     return click.option("-k", "--k", type=kind, show_default=default, help=help)
 
 
-def command(function: Any) -> click.Command:
-    """Make a command of a function."""
-    return click.command(cls=Command)(function)
-
-
 features_arg = click.argument("features", type=click.Path())
 graph_arg = click.argument("graph", type=click.Path())
 output_opt = output("Where the result goes; '-' is stdout.", required=True)
-no_clobber_opt = click.option(
-    "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
-)
-json_opt = click.option("--json", is_flag=True, help="Print JSON.")
 
 _SHARED: dict[str, Decorator] = {
     "k": candidates("Candidates per node."),
@@ -160,6 +151,10 @@ _SHARED: dict[str, Decorator] = {
         help="Give up when no worker process finishes a block for so long; "
         "0 never does.",
     ),
+    "no_clobber": click.option(
+        "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
+    ),
+    "json": click.option("--json", is_flag=True, help="Print JSON."),
     "report": file("--report", "Write a JSON report; '-' is stdout.", metavar="FILE"),
     "memory": click.option(
         "--memory",
@@ -229,6 +224,13 @@ talk_options = _added(
     ),
 )
 """Options that set all others, and how much is said."""
+
+
+def command(function: Any) -> click.Command:
+    """Make a command of a function, with the options that all commands have."""
+    made = click.command(cls=Command)(function)
+    made.params += click.command()(talk_options(lambda: None)).params
+    return made
 
 
 def reading(*options: Decorator) -> Decorator:

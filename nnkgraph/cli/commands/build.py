@@ -360,10 +360,9 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
 @options.shared("scale duplicates workers executor")
 @options.shared("shard memory resume block_timeout seed")
 @options.for_features
-@options.no_clobber_opt
+@options.shared("no_clobber")
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
 @options.shared("report")
-@options.talk_options
 def command(
     features: tuple[str, ...],
     output: str | None,

@@ -97,9 +97,7 @@ def confusion_table(
     "Predictions of the test rows, weights of the classes and J: .csv or .npz."
 )
 @options.for_features
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
     train: str,
     labels: str,

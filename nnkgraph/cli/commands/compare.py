@@ -34,9 +34,7 @@ _COLUMNS = {
 )
 @options.shared("kernel sigma search scale workers executor seed")
 @options.for_features
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
     features: str, output: tuple[str, ...], files: Files, json: bool, **settings: Any
 ) -> None:

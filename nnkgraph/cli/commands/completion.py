@@ -16,7 +16,6 @@ _SHELLS = ("bash", "zsh", "fish")
 @options.command
 @click.argument("shell", type=click.Choice(_SHELLS), required=False)
 @click.option("--install", is_flag=True, help="Set it up for new shells.")
-@options.talk_options
 def command(shell: str | None, install: bool) -> None:
     """Complete words in a shell: print the script, or set it up.
 

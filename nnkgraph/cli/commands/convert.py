@@ -18,8 +18,7 @@ from nnkgraph.cli.outcome import say_sidecar
     "Classes of the nodes, for .gexf and .graphml: a node attribute 'class'.",
 )
 @options.for_labels_only
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     graph: str,
     output: str,

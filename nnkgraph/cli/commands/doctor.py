@@ -29,8 +29,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 @options.features_arg
 @options.shared("k kernel sigma search scale workers executor seed")
 @options.for_features
-@options.json_opt
-@options.talk_options
+@options.shared("json")
 def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     """Say what FEATURES are like and what to run on them.
 

@@ -25,9 +25,7 @@ from nnkgraph.cli.files import Files, read_graph
     "Embed the largest component only, or each on its own.",
 )
 @options.for_graph
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(graph: str, output: str, files: Files, json: bool, **settings: Any) -> None:
     """Embed the nodes of GRAPH by Laplacian eigenmaps.
 

@@ -107,9 +107,7 @@ def _short(value: object, digits: int = 6) -> str:
 )
 @options.shared("k method kernel sigma search scale workers executor seed")
 @options.for_features
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
     features: str,
     node: str,

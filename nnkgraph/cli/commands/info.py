@@ -10,8 +10,7 @@ _LONGEST = 63
 @options.command
 @options.graph_arg
 @options.for_graph
-@options.json_opt
-@options.talk_options
+@options.shared("json")
 def command(graph: str, files: Files, json: bool) -> None:
     """Print nodes, edges, degrees, components and weights of GRAPH.
 

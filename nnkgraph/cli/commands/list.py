@@ -3,12 +3,13 @@
 import click
 
 from nnkgraph.cli import options, talk
+from nnkgraph.cli.command import Command
 from nnkgraph.cli.types import FOLDERS, Word
 
 
-@options.command
+@click.command(cls=Command)
 @click.argument("what", type=Word([*FOLDERS, "rules"]), required=False)
-@options.json_opt
+@options.shared("json")
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
     """List methods, kernels, searches, executors, formats or rules.

@@ -16,9 +16,8 @@ from nnkgraph.cli.files import Files
 @options.output_opt
 @options.reading(options.format_of("FILE"))
 @options.shared("memory")
-@options.no_clobber_opt
+@options.shared("no_clobber")
 @options.shared("report")
-@options.talk_options
 def command(
     shards: tuple[str, ...],
     output: str,

@@ -54,8 +54,7 @@ _MANY = {"degrees": "degree", "errors": "error"}
 )
 @click.option("--title", metavar="TEXT", help="What stands above the picture.")
 @options.for_features
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     graph: str,
     output: str,

@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 @options.seed("For --sample.")
 @click.option("--missing", metavar="VALUE", help="One more value that is no label.")
 @options.for_labels
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
     graph: str,
     labels: str,

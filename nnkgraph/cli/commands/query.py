@@ -29,9 +29,8 @@ from nnkgraph.cli.outcome import proofs
 )
 @options.shared("workers executor seed")
 @options.for_features
-@options.no_clobber_opt
+@options.shared("no_clobber")
 @click.option("--json", is_flag=True, help="Print a JSON report.")
-@options.talk_options
 def command(
     data: str, queries: str, output: str, files: Files, json: bool, **settings: Any
 ) -> None:

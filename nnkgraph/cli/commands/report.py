@@ -24,8 +24,7 @@ from nnkgraph.runtime.limits import in_words
     show_default="laid out by its edges",
 )
 @options.for_features
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     graph: str,
     output: str,

@@ -26,8 +26,7 @@ _STORED = ("kernel", "scale", "duplicates", "seed")
 @options.shared("k kernel search scale duplicates workers")
 @options.shared("executor shard memory resume block_timeout seed")
 @options.for_features
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     features: str,
     output: str,

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 )
 @options.seed("For the draw of the sample.")
 @options.for_features
-@options.json_opt
-@options.talk_options
+@options.shared("json")
 def command(features: str, graph: str, files: Files, json: bool, **draw: Any) -> None:
     """Derive GRAPH again by a slow independent path and compare.
 
