@@ -212,6 +212,10 @@ class Files:
             raise ParameterError("stdout takes -o - or --json, not both: name a file")
         self.check_file(output, suffixes, stdout=True)
 
+    def write(self, output: str, content: bytes) -> None:
+        """Write a file, whole or not at all."""
+        formats.write_file(output, content)
+
     def features(self, spec: str, *, kernel: str = "", sparse: Sparse = "") -> Features:
         """Read the file that has to have the columns.
 

@@ -13,7 +13,6 @@ import click
 from nnkgraph.cli import talk, types
 from nnkgraph.cli.command import Command
 from nnkgraph.cli.files import Files
-from nnkgraph.cli.types import CONFIG, WORKERS
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
@@ -125,8 +124,8 @@ _SHARED: dict[str, Decorator] = {
         "-j",
         "--workers",
         type=types.WORKER_COUNT,
-        default=lambda: os.environ.get(WORKERS, "auto"),
-        show_default=f"auto, or {WORKERS}",
+        default=lambda: os.environ.get(types.WORKERS, "auto"),
+        show_default=f"auto, or {types.WORKERS}",
         help="Worker processes; the result does not depend on them.",
     ),
     "seed": seed("For searches that draw at random."),
@@ -190,7 +189,7 @@ class _Config(click.Option):
         asked = help_ is not None and opts.get(help_.name)
         if isinstance(path, str) and path and not asked and not ctx.resilient_parsing:
             ctx.default_map = settings_of(path, ctx)
-            ctx.meta[CONFIG] = path
+            ctx.meta[types.CONFIG] = path
         return path, args
 
 
@@ -200,8 +199,8 @@ config_opt = click.option(
     is_eager=True,
     expose_value=False,
     type=click.Path(),
-    default=lambda: os.environ.get(CONFIG),
-    show_default=f"none, or {CONFIG}",
+    default=lambda: os.environ.get(types.CONFIG),
+    show_default=f"none, or {types.CONFIG}",
     metavar="FILE.toml",
     help="More options; what is typed or in the environment wins.",
 )
@@ -315,7 +314,7 @@ def settings_of(path: str, ctx: click.Context) -> dict[str, Any]:
     shared = {key: one for key, one in shared.items() if _spelled(key) in own}
     settings = _settings(f"{path}: key", shared, own)
     settings |= _settings(f"{path}: [{command}] key", tables.get(command, {}), own)
-    if WORKERS in os.environ:  # the environment stands above the file
+    if types.WORKERS in os.environ:  # the environment stands above the file
         settings.pop("workers", None)
     return settings
 

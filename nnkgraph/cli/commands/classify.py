@@ -13,8 +13,6 @@ from nnkgraph.cli.files import Files, label_columns, say_order
 from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nnkgraph.tasks.classify import Classified
 
 _COLUMNS = {
@@ -31,9 +29,7 @@ _MISTAKES = 10
 """Kinds of mistakes that are printed where there are too many classes for a matrix."""
 
 
-def confusion_table(
-    title: str, classes: Sequence[str], table: Sequence[Sequence[int]]
-) -> str:
+def confusion_table(title: str, classes: list[str], table: list[list[int]]) -> str:
     """Return the matrix of true and predicted classes, or the commonest mistakes."""
     named = list(zip(classes, table, strict=True))
     rows = [
@@ -187,4 +183,4 @@ def _lines(found: Classified) -> str:
     if table is None:
         return text
     title = f"confusion of {found.best['method']}"
-    return f"{text}\n\n{confusion_table(title, found.classes, table)}"
+    return f"{text}\n\n{confusion_table(title, list(found.classes), table)}"

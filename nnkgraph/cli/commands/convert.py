@@ -3,9 +3,8 @@
 import click
 
 from nnkgraph import formats
-from nnkgraph.cli import options, talk
+from nnkgraph.cli import options, outcome, talk
 from nnkgraph.cli.files import Files, read_graph, say_order
-from nnkgraph.cli.outcome import say_sidecar
 
 
 @options.command
@@ -51,4 +50,4 @@ def command(
         say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
     talk.summary(f"{output}: {read.n_nodes} nodes, {read.n_edges} edges")
-    say_sidecar(output)
+    outcome.say_sidecar(output)

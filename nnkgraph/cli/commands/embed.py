@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 import nnkgraph
-from nnkgraph import formats
 from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph
 
@@ -48,7 +47,7 @@ def command(graph: str, output: str, files: Files, json: bool, **settings: Any) 
     files.check_table(output, EMBEDDING_SUFFIXES, json=json)
     nodes = read_graph(graph, files.format)
     found = nnkgraph.embed(nodes, name=graph, progress=progress.Progress(), **settings)
-    formats.write_file(output, embedding_content(output, nodes, found))
+    files.write(output, embedding_content(output, nodes, found))
     _say(output, found.facts)
     if json:
         talk.data(talk.json_text(found.facts))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 import nnkgraph
-from nnkgraph import formats
 from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.files import Files, read_graph
 from nnkgraph.errors import ParameterError, QualityError
@@ -169,7 +167,7 @@ def command(
     talk.summary(*found.notes)
     if output is not None:
         figure = picture.draw_explanation(found, matrix, where)
-        formats.write_file(output, rendered(figure, output))
+        files.write(output, rendered(figure, output))
         shown = ""
         if picture.is_projected(matrix, where):
             plane = "in the plane where its candidates spread most"
@@ -194,7 +192,7 @@ def _check_given(name: str, graph: nnkgraph.Graph) -> None:
     given = {
         one: ctx.params[one]
         for one in ("k", "method", "kernel", "sigma", "search", "scale", "seed")
-        if ctx.get_parameter_source(one) is not ParameterSource.DEFAULT
+        if ctx.get_parameter_source(one) is not click.core.ParameterSource.DEFAULT
     }
     for option, ours, theirs in contradictions(given, graph, name):
         raise ParameterError(

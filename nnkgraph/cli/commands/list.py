@@ -2,13 +2,12 @@
 
 import click
 
-from nnkgraph.cli import options, talk
+from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
-from nnkgraph.cli.types import FOLDERS, Word
 
 
 @click.command(cls=Command)
-@click.argument("what", type=Word([*FOLDERS, "rules"]), required=False)
+@click.argument("what", type=types.Word([*types.FOLDERS, "rules"]), required=False)
 @options.shared("json")
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
@@ -24,7 +23,7 @@ def command(what: str | None, json: bool) -> None:
     """
     from nnkgraph.build.catalog import catalog
 
-    listed = catalog([what] if what else [*FOLDERS, "rules"])
+    listed = catalog([what] if what else [*types.FOLDERS, "rules"])
     if json:
         from json import dumps
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from nnkgraph import formats
 from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph, say_order
 from nnkgraph.errors import ParameterError
@@ -103,7 +102,7 @@ def command(
         figure = plot.draw_adjacency(graphs, labels=read["labels"], title=title)
     else:
         figure = plot.draw_histograms(graphs, what, title=title)
-    formats.write_file(output, plot.rendered(figure, output))
+    files.write(output, plot.rendered(figure, output))
     left_out = 0
     if what == "graph":
         left_out = plot.count_unplaced(graphs, read["coordinates"], read["axes"])

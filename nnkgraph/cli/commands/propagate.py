@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import nnkgraph
-from nnkgraph import formats
 from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph, say_order
 from nnkgraph.errors import ParameterError
@@ -97,7 +96,7 @@ def command(
         nodes, some, laplacian=laplacian, name=graph, progress=progress.Progress()
     )
     checked = _checked(found, some, real)
-    formats.write_file(output, label_content(output, nodes, found, some.classes))
+    files.write(output, label_content(output, nodes, found, some.classes))
     drawn = {} if share is None else {"sample": share, "seed": seed}
     about = {**found.facts, "classes": list(some.classes), **drawn, "error": checked}
     _say(graph, output, labels, about)

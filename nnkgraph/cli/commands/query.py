@@ -6,9 +6,8 @@ import click
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, progress, talk
+from nnkgraph.cli import options, outcome, progress, talk
 from nnkgraph.cli.files import Files
-from nnkgraph.cli.outcome import proofs
 
 
 @options.command
@@ -69,4 +68,4 @@ def _say(output: str, report: dict[str, Any]) -> None:
         f"{report['neighbors_per_query']:.2f} neighbors each, without any: "
         f"{report['without_neighbors']}, equal to a row: {report['identical']}"
     )
-    talk.summary(*proofs(report, "query"))
+    talk.summary(*outcome.proofs(report, "query"))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from nnkgraph import formats
 from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.files import Files, read_graph, say_order
 from nnkgraph.errors import QualityError
@@ -60,7 +59,7 @@ def command(
     say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
     facts = page_facts(nodes, name=graph, **found, progress=progress.Progress())
     content = written(graph, facts).encode("utf-8")
-    formats.write_file(output, content)
+    files.write(output, content)
     drawn = "drawn" if nodes.n_nodes <= MOST_NODES else "too many to be drawn"
     talk.summary(f"{output}: {in_words(len(content))}, {nodes.n_nodes} nodes {drawn}")
     # What the page says of a graph that its features do not give is said here, too.
