@@ -49,8 +49,7 @@ def command(
       nnkgraph build points.npy -o graph.npz --search precomputed:path=knn.npz
       nnkgraph search points.npy -o 2.npz --shard 2/7
     """
-    from nnkgraph.build import report
-    from nnkgraph.build.shards import search_shard, write_part
+    from nnkgraph.build import report, shards
     from nnkgraph.runtime.arrays import limited
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
@@ -73,8 +72,8 @@ def command(
         notes = found.notes
         done = _said(n, k, found.backend, found.recall)
     else:
-        part = search_shard(matrix, shard, **settings, **running)
-        write_part(output, part)
+        part = shards.search_shard(matrix, shard, **settings, **running)
+        shards.write_part(output, part)
         notes = part.notes
         known, k = part.common["search"], part.common["settings"]["k"]
         done = _said(len(part.rows), k, known["backend"], known["recall"])
