@@ -241,14 +241,18 @@ def _package_behind(error: Exception) -> tuple[str, str]:
     places = re.findall(r'File "(.+)", line (\d+)', trace)
     every = [registry.foreign(folder).values() for folder in FOLDERS]
     entries = [entry for some in chain(*every) for entry in some]
+    # Not entry.module, which fails where the value is malformed.
+    modules = [(entry, entry.value.partition(":")[0].strip()) for entry in entries]
     for path, line in reversed(places):
-        for entry in entries:
-            home = sys.modules.get(entry.module.partition(".")[0])
+        for entry, module in modules:
+            home = sys.modules.get(module.partition(".")[0])
             own = [*getattr(home, "__path__", [getattr(home, "__file__", None)])]
             if any(one and f"{path}/".startswith(f"{one}/") for one in own):
                 package = registry.package_of(entry)
                 return f" in package {package} ({path}, line {line})", " to its authors"
-    used = {registry.package_of(one) for one in entries if one.module in sys.modules}
+    used = {
+        registry.package_of(entry) for entry, module in modules if module in sys.modules
+    }
     return f", with plug-ins of {', '.join(sorted(used))}" if used else "", ""
 
 

@@ -426,6 +426,9 @@ FAULTY = """
 [nnkgraph.methods]
 failing = faulty.methods:Failing
 wrong = faulty.methods:Wrong
+
+[nnkgraph.kernels]
+malformed = 1 !! 2
 """
 FAULTS = '''
 from dataclasses import dataclass
