@@ -387,7 +387,8 @@ class NNKClassifier(base.ClassifierMixin, _Predictor):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class that most votes are for, of points as in `predict_proba`."""
-        classes: NDArray[Any] = self.classes_[self._means(X).argmax(axis=1)]
+        winners = self._means(X).argmax(axis=1)
+        classes: NDArray[Any] = self.classes_[winners]
         return classes
 
 
