@@ -105,9 +105,10 @@ def _default(option: click.Option) -> str:
     if option.required:
         return "required"
     value: Any = option.default
-    if value is None or value is False or not option.show_default:
-        return ""
     several = value if isinstance(value, tuple) else (value,)
+    plain = all(type(one) in {str, int, float} for one in several)
+    if not plain or option.show_default is False:
+        return ""
     return ", ".join(f"`{one}`" for one in several)
 
 

@@ -9,20 +9,14 @@ import warnings
 from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array, get_index_dtype
 
 try:
     from joblib import effective_n_jobs
-    from sklearn.base import (
-        BaseEstimator,
-        ClassifierMixin,
-        ClassNamePrefixFeaturesOutMixin,
-        RegressorMixin,
-        TransformerMixin,
-    )
+    from sklearn import base
     from sklearn.utils import check_random_state, check_scalar, get_tags
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -57,7 +51,7 @@ _DTYPES = (np.float64, np.float32)
 _SPARSE_KERNELS = {"cosine", "gaussian", "linear"}
 
 
-class _NeighborsBase(BaseEstimator):
+class _NeighborsBase(base.BaseEstimator):
     """Rows that are known, and the neighbors of points among them."""
 
     def __init__(
@@ -70,12 +64,9 @@ class _NeighborsBase(BaseEstimator):
         scale: str = "none",
         n_jobs: int | None = None,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.method = method
-        self.kernel = kernel
-        self.sigma = sigma
-        self.scale = scale
-        self.n_jobs = n_jobs
+        self.n_neighbors, self.n_jobs = n_neighbors, n_jobs
+        self.method, self.kernel = method, kernel
+        self.sigma, self.scale = sigma, scale
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -98,7 +89,7 @@ class _NeighborsBase(BaseEstimator):
 
     def _learn(self, x: Any, *, stacklevel: int = 3, **settings: Any) -> Settings:
         """Check the parameters against the rows, and keep the rows."""
-        n, kernel = x.shape[0], cast("Any", self.kernel)
+        n = x.shape[0]
         if self.n_neighbors is not None:
             check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
             if self.n_neighbors >= n:
@@ -108,15 +99,8 @@ class _NeighborsBase(BaseEstimator):
                     stacklevel=stacklevel,
                 )
         self._data = Features.of(x, name="X")
-        plan = Settings.of(
-            self._data,
-            k=None if self.n_neighbors is None else min(self.n_neighbors, n - 1),
-            method=self.method,
-            kernel=kernel,
-            sigma=self.sigma,
-            scale=self.scale,
-            **settings,
-        )
+        k = None if self.n_neighbors is None else min(self.n_neighbors, n - 1)
+        plan = Settings.of(self._data, k=k, **self._settings(), **settings)
         check_settings(replace(plan, search=Exact()))
         first = prepared_rows(self._data, plan)[0].first
         self._first: IndexArray = np.arange(n) if first is None else first
@@ -130,8 +114,7 @@ class _NeighborsBase(BaseEstimator):
         sigma = 1.0  # a single row, and its copies: any will do
         if kernel.needs_all_rows and self._first.any():
             one = replace(self._data, x=self._data.x[:1])
-            asked = query(self._data, one, **self._settings())
-            sigma = asked.report["sigma"]
+            sigma = query(self._data, one, **self._running()).report["sigma"]
         self._keep_kernel(kernel, sigma)
 
     def _keep_kernel(self, kernel: Any, sigma: float | None = None) -> None:
@@ -142,15 +125,12 @@ class _NeighborsBase(BaseEstimator):
         self.kernel_: Any = registry.spec(kernel) if named else kernel
 
     def _settings(self) -> dict[str, Any]:
+        names = ("method", "kernel", "sigma", "scale")
+        return {name: getattr(self, name) for name in names}
+
+    def _running(self) -> dict[str, Any]:
         """Return what queries and builds have in common."""
-        return {
-            "k": self.n_neighbors_,
-            "method": self.method,
-            "kernel": self.kernel,
-            "sigma": self.sigma,
-            "scale": self.scale,
-            "workers": self._workers,
-        }
+        return {"k": self.n_neighbors_, "workers": self._workers, **self._settings()}
 
     def _points(self, X: Any) -> Features:
         """Return points in the form of the rows, dense or sparse."""
@@ -165,7 +145,7 @@ class _NeighborsBase(BaseEstimator):
         """Return the neighborhoods of points."""
         check_is_fitted(self)
         data, points = _of_one_dtype(self._data, self._points(X))
-        settings = self._settings() | {"kernel": self.kernel_, "sigma": None}
+        settings = self._running() | {"kernel": self.kernel_, "sigma": None}
         return query(data, points, exclude_identical=exclude_identical, **settings)
 
     def kneighbors(
@@ -213,10 +193,8 @@ class _NeighborsBase(BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array-like or sparse matrix, optional
-            Points. By default the rows of ``fit``, each without itself.
-        n_neighbors : int, optional
-            How many; by default ``n_neighbors_``.
+        X, n_neighbors
+            As for `kneighbors`.
         mode : {"connectivity", "distance"}
             Whether entries are ones or distances.
 
@@ -253,13 +231,8 @@ class _NeighborsBase(BaseEstimator):
     def _nearest(self, points: Features, k: int) -> Candidates:
         """Return the nearest rows of points; identical ones are among them."""
         data, points = _of_one_dtype(self._data, points)
-        settings = Settings.of(
-            data,
-            kernel=self.kernel_,
-            search="exact",
-            scale=self.scale,
-            duplicates="keep",
-        )
+        how: dict[str, Any] = {"search": "exact", "duplicates": "keep"}
+        settings = Settings.of(data, kernel=self.kernel_, scale=self.scale, **how)
         with open_run(data, settings, Running(self._workers)) as run:
             found = settings.search.query(run.wanted(k), run.prepared(points))
             # Files of worker processes end with the pool.
@@ -325,7 +298,7 @@ class _Predictor(_NeighborsBase):
         return dense / weights.sum(axis=1)[:, np.newaxis]
 
 
-class NNKClassifier(ClassifierMixin, _Predictor):
+class NNKClassifier(base.ClassifierMixin, _Predictor):
     """Classify points by the weights of their NNK neighbors.
 
     The weights of a point's neighbors are votes for their classes. A row that equals
@@ -413,19 +386,13 @@ class NNKClassifier(ClassifierMixin, _Predictor):
         return self._means(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class that most votes are for.
-
-        Parameters
-        ----------
-        X : (n, d) array-like or sparse matrix
-            Points, with the columns of ``fit``.
-        """
+        """Return the class that most votes are for, of points as in `predict_proba`."""
         winners = self._means(X).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[winners]
         return classes
 
 
-class NNKRegressor(RegressorMixin, _Predictor):
+class NNKRegressor(base.RegressorMixin, _Predictor):
     """Predict values as the weighted means of the NNK neighbors'.
 
     A row that equals the point says its value alone (methods without an error,
@@ -459,8 +426,7 @@ feature_names_in_
         Parameters
         ----------
         X : (n, d) array-like or sparse matrix
-            At least two rows. Sparse ones work with kernels cosine, gaussian and
-            linear.
+            As for `NNKClassifier.fit`.
         y : (n,) or (n, outputs) array-like
             Their values.
         """
@@ -493,7 +459,9 @@ feature_names_in_
         return tags
 
 
-class NNKTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _NeighborsBase):
+class NNKTransformer(
+    base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, _NeighborsBase
+):
     """Turn rows into a sparse graph of their NNK neighborhoods.
 
     Row i of the result is the neighborhood of point i among the rows of ``fit``. Rows
@@ -579,12 +547,9 @@ feature_names_in_
             scale=scale,
             n_jobs=n_jobs,
         )
-        self.mode = mode
-        self.search = search
-        self.duplicates = duplicates
-        self.symmetrize = symmetrize
-        self.min_degree = min_degree
-        self.random_state = random_state
+        self.mode, self.random_state = mode, random_state
+        self.search, self.duplicates = search, duplicates
+        self.symmetrize, self.min_degree = symmetrize, min_degree
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep the rows, and find the bandwidth.
@@ -592,17 +557,15 @@ feature_names_in_
         Parameters
         ----------
         X : (n, d) array-like or sparse matrix
-            At least two rows. Sparse ones work with kernels cosine, gaussian and
-            linear.
+            As for `NNKClassifier.fit`.
         y : ignored
             It is here because pipelines pass it.
         """
         del y
         kernel = self._start(X).kernel
-        if self._plain:
-            self._keep_kernel(kernel)  # nearest neighbors need no bandwidth
-        else:
-            self._learn_sigma(kernel)
+        # Nearest neighbors need no bandwidth.
+        keep = self._keep_kernel if self._plain else self._learn_sigma
+        keep(kernel)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> csr_array:
@@ -610,10 +573,8 @@ feature_names_in_
 
         Parameters
         ----------
-        X : (n, d) array-like or sparse matrix
-            As for ``fit``.
-        y : ignored
-            It is here because pipelines pass it.
+        X, y
+            As for `fit`.
 
         Returns
         -------
@@ -653,11 +614,11 @@ feature_names_in_
             k = self.n_neighbors_ + (self.mode == "distance")
             return self.kneighbors_graph(X, k, self.mode)
         answers = self._ask(X, exclude_identical=True)
-        if self.mode != "distance" or answers.distances is None:
-            return self._entries(answers.weights, answers.identical)
-        distances = answers.distances
-        distances.data = self._lengths(distances.data)
-        return self._entries(distances, answers.identical)
+        found = answers.weights
+        if self.mode == "distance" and answers.distances is not None:
+            found = answers.distances
+            found.data = self._lengths(found.data)
+        return self._entries(found, answers.identical)
 
     @cached_property
     def result_(self) -> Graph:
@@ -675,14 +636,9 @@ feature_names_in_
         _check_mode(self.mode, ("weights", "connectivity", "distance"))
         self.__dict__.pop("result_", None)
         x = self._validated(X, ensure_min_samples=2)
-        plan = self._learn(
-            x,
-            stacklevel=4,
-            duplicates=self.duplicates,
-            search=self.search,
-            symmetrize=self.symmetrize,
-            min_degree=self.min_degree,
-        )
+        names = ("duplicates", "search", "symmetrize", "min_degree")
+        own = {name: getattr(self, name) for name in names}
+        plan = self._learn(x, stacklevel=4, **own)
         if self.mode == "distance":
             self._check_distances()
         self._plain = self.mode != "weights" and _name(plan.method) == "knn"
@@ -700,7 +656,7 @@ feature_names_in_
             search=self.search,
             duplicates=self.duplicates,
             seed=self._seed,
-            **self._settings(),
+            **self._running(),
             **settings,
         )
 
@@ -734,11 +690,9 @@ def _check_mode(mode: str, modes: tuple[str, ...]) -> None:
 
 def _compact(graph: csr_array) -> csr_array:
     """Return a graph with 32-bit numbers, where they do: many estimators want them."""
-    indices, indptr = (
-        one.astype(get_index_dtype(maxval=max(graph.nnz, *graph.shape)), copy=False)
-        for one in (graph.indices, graph.indptr)
-    )
-    return csr_array((graph.data, indices, indptr), graph.shape)
+    kind = get_index_dtype(maxval=max(graph.nnz, *graph.shape))
+    indices, ends = (a.astype(kind, copy=False) for a in (graph.indices, graph.indptr))
+    return csr_array((graph.data, indices, ends), graph.shape)
 
 
 def _with_zeros(

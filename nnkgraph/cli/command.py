@@ -1,7 +1,5 @@
 """A command of ours: its help has headings, and frequent slips get a hint."""
 
-from __future__ import annotations
-
 import click
 
 from nnkgraph.cli import talk
@@ -24,6 +22,7 @@ _HEADINGS = {
 _HEADING_OF = {
     flag: heading for heading, flags in _HEADINGS.items() for flag in flags.split()
 }
+_FLAGS = list(_HEADING_OF)
 _OWN = "Options"
 _FEW = 10
 """Options that need no headings."""
@@ -61,10 +60,12 @@ class Command(Helpful):
         ]
         if len(options) < _FEW:
             return {_OWN: options}
-        found: dict[str, list[click.Option]] = {one: [] for one in (_OWN, *_HEADINGS)}
+        found: dict[str, list[click.Option]] = {}
         for option in sorted(options, key=_place):
-            found[_heading(option)].append(option)
-        return {heading: under for heading, under in found.items() if under}
+            at = _place(option)
+            heading = _OWN if at < 0 else _HEADING_OF[_FLAGS[at]]
+            found.setdefault(heading, []).append(option)
+        return found
 
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -96,12 +97,6 @@ class Command(Helpful):
         return super().parse_args(ctx, args)
 
 
-def _heading(option: click.Option) -> str:
-    found = (_HEADING_OF[flag] for flag in option.opts if flag in _HEADING_OF)
-    return next(found, _OWN)
-
-
 def _place(option: click.Option) -> int:
-    """Return where an option stands under its heading, the same in all commands."""
-    flags = list(_HEADING_OF)
-    return max(flags.index(one) if one in flags else 0 for one in option.opts)
+    """Return where an option stands among all that have a heading, or -1."""
+    return max(_FLAGS.index(flag) if flag in _FLAGS else -1 for flag in option.opts)

@@ -1,4 +1,4 @@
-"""The files that a command reads, with what its options say about them."""
+"""The files of a command, with what its options say about them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from nnkgraph import formats
 from nnkgraph.cli import talk
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError, ResourceError
+from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from nnkgraph.data import Features, Graph
     from nnkgraph.data.labels import Labels
@@ -43,7 +44,7 @@ _lost: list[int] = []
 """Addresses whose pages were gone."""
 
 
-def guard() -> None:
+def _guard() -> None:
     """Be ready for an input that shrinks, from before it is read."""
     _lost.clear()
     _inputs[:] = [one for one in _inputs if one.features() is not None]
@@ -51,7 +52,7 @@ def guard() -> None:
         ctypes.CDLL(None).sigaction(signal.SIGBUS, ctypes.byref(_action), None)
 
 
-def remember(features: Features) -> None:
+def _remember(features: Features) -> None:
     """Note where the values are mapped, and how long their file has to be."""
     import numpy as np
 
@@ -143,63 +144,170 @@ _TEXT = (".csv", ".tsv", ".txt", ".gz")
 _COLUMNS = (".parquet",)
 
 
-def split_format(
-    given: str | None, inputs: Sequence[str], output: str, *, kind: str = "graph"
-) -> tuple[str | None, str | None]:
-    """Return what --format says about the input and about the output.
+class Files:
+    """The files of a command, with what its options say about them.
 
-    ``IN,OUT`` says both. One name belongs to the side that needs it: '-' or a file
-    whose name says nothing; to the input where both do or neither does.
+    Options for tables are meant for the tables among the files that are read. FEATURES,
+    which come first, must have the columns that are spoken of. Other tables may lack
+    them: their rows go by a column called id, or by their order. One table must have
+    the id column, though.
     """
-    if given is None or "," in given:
-        read, _, write = (given or "").partition(",")
-        return read or None, write or None
-    needed = not formats.is_known(output, f"write_{kind}")
-    if needed and all(formats.is_known(one, "read_features") for one in inputs):
-        return None, given
-    return given, None
 
+    def __init__(
+        self,
+        *,
+        format: str | None = None,  # noqa: A002 - the option's name
+        no_clobber: bool = False,
+        **table: Any,
+    ) -> None:
+        self.format, self.no_clobber, self.table = format, no_clobber, table
+        self.expect()
 
-def folder_of(output: str) -> str | None:
-    """Return the directory that a file is written to; a stream has none."""
-    return None if formats.is_stream(output) else str(Path(output).absolute().parent)
+    def expect(self, *tables: str | None, others: Iterable[str | None] = ()) -> None:
+        """Say what is going to be read: what may be a table, and others."""
+        known = [one for one in tables if one]
+        if known.count("-") > 1:
+            raise ParameterError("standard input can be read once only: name a file")
+        self.inputs = [*known, *(one for one in others if one)]
+        self._kinds = [_kind(one) for one in known]
+        self._left, self._named, self._before = sum(map(bool, self._kinds)), 0, False
 
+    def split_format(self, output: str, kind: str = "graph") -> str | None:
+        """Keep what --format says about the input; return what it says about OUTPUT.
 
-def read_features(
-    spec: str, *, kernel: str = "", sparse: Sparse = "", gaps: bool = False, **said: Any
-) -> Features:
-    """Read features with the options of the command line.
+        ``IN,OUT`` says both. One name belongs to the side that needs it: '-' or a file
+        whose name says nothing; to the input where both do or neither does.
+        """
+        given = self.format
+        if given is None or "," in given:
+            read, _, write = (given or "").partition(",")
+            self.format = read or None
+            return write or None
+        if formats.is_known(output, f"write_{kind}"):
+            return None
+        if not all(formats.is_known(one, "read_features") for one in self.inputs):
+            return None
+        self.format = None
+        return given
 
-    A sparse matrix is taken as `sparse` says, or for the similarities that a `kernel`
-    may be about.
-    """
-    if kernel:
-        from nnkgraph.runtime import registry
+    def check_output(self, output: str, **how: Any) -> None:
+        """Check before any work that a graph, or the like, can be written."""
+        told: Any = {"no_clobber": self.no_clobber, "inputs": self.inputs}
+        formats.check_output(output, **told, **how)
 
-        gram = registry.create("kernels", kernel).base == "gram"
-        sparse = "similarities" if gram else sparse
-    guard()
-    with _remarks() as note:
-        features = formats.read_features(
-            spec, sparse=sparse, gaps=gaps, note=note, **said
+    def check_file(
+        self, output: str, suffixes: Iterable[str] = (), *, stdout: bool = False
+    ) -> None:
+        """Check the same for any other file; standard output has no suffix."""
+        formats.check_file(
+            output,
+            suffixes=() if stdout and output == "-" else tuple(suffixes),
+            no_clobber=self.no_clobber,
+            inputs=self.inputs,
         )
-        remember(features)
+
+    def check_table(self, output: str, suffixes: Iterable[str], *, json: bool) -> None:
+        """Check the same for a table that may go to standard output, as JSON may."""
+        if output == "-" and json:
+            raise ParameterError("stdout takes -o - or --json, not both: name a file")
+        self.check_file(output, suffixes, stdout=True)
+
+    def write(self, output: str, content: bytes) -> None:
+        """Write a file, whole or not at all."""
+        formats.write_file(output, content)
+
+    def features(self, spec: str, *, kernel: str = "", sparse: Sparse = "") -> Features:
+        """Read the file that has to have the columns.
+
+        A sparse matrix is taken as `sparse` says, or for the similarities that a
+        `kernel` may be about.
+        """
+        if kernel and registry.create("kernels", kernel).base == "gram":
+            sparse = "similarities"
+        told = self.told(spec, self.format, strict=True)
+        return _read_features(spec, format=self.format, sparse=sparse, **told)
+
+    def more_rows(self, spec: str) -> Features:
+        """Read further rows of the same kind."""
+        told = {"dropped_before": self._before, **self.told(spec, self.format)}
+        return _read_features(spec, format=self.format, **told)
+
+    def coordinates(
+        self,
+        spec: str,
+        known: tuple[str, ...] | None,
+        *,
+        format: str | None = None,  # noqa: A002 - the option's name
+        gaps: bool = True,
+    ) -> Features:
+        """Read places of nodes that have these ids."""
+        told = {"dropped_before": self._before, **self.told(spec, format)}
+        own: dict[str, Any] = {"for_nodes": True, "known": known, "gaps": gaps}
+        return _read_features(spec, format=format, **told, **own)
+
+    def labels(self, spec: str, **how: Any) -> Labels:
+        """Read labels, which are one column."""
+        with _remarks() as note:
+            return formats.read_labels(spec, note=note, **self._column(spec), **how)
+
+    def values(self, spec: str, known: tuple[str, ...] | None) -> Features:
+        """Read one number per node."""
+        with _remarks() as note:
+            told = self._column(spec)
+            return formats.read_values(spec, note=note, known=known, **told)
+
+    def _column(self, spec: str) -> dict[str, Any]:
+        told = self.told(spec)
+        del told["drop"]
+        return told
+
+    def told(
+        self,
+        spec: str,
+        format: str | None = None,  # noqa: A002 - the option's name
+        *,
+        strict: bool = False,
+    ) -> dict[str, Any]:
+        """Return the options for the next file; a strict one must have the columns."""
+        kind = _kind(spec, format)
+        self._left -= kind != ""
+        last = self._left <= 0 and not self._named
+        absent = None if strict or last else self._absent
+        self._named += kind != ""
+        self._before = self._before or bool(kind)
+        text = {name: self.table[name] for name in ("delimiter", "header")}
+        columns = {"id_column": self.table["id_column"]}
+        columns["drop"] = self.table.get("drop", ())
+        # Where no file is a table, all is handed out to be refused by name.
+        if kind != "text" and "text" in self._kinds:
+            text = dict.fromkeys(text)
+        if kind == "" and any(self._kinds):
+            text, columns = dict.fromkeys(text), {"id_column": None, "drop": ()}
+        return {**text, **columns, "absent": absent}
+
+    def _absent(self) -> None:
+        """Count a table that has no such id column."""
+        self._named -= 1
+
+
+def _kind(spec: str, format_: str | None = None) -> str:
+    """Return whether a file is text, has columns without being text, or neither."""
+    name = formats.split_item(spec)[0].lower() if format_ is None else f".{format_}"
+    if name.endswith(_COLUMNS):
+        return "columns"
+    known = formats.is_known(name, "read_features") and not name.endswith(_TEXT)
+    return "" if known else "text"
+
+
+def _read_features(spec: str, **how: Any) -> Features:
+    _guard()
+    with _remarks() as note:
+        features = formats.read_features(spec, note=note, **how)
+        _remember(features)
     return features
 
 
-def read_labels(spec: str, **said: Any) -> Labels:
-    """Read labels with the options of the command line."""
-    with _remarks() as note:
-        return formats.read_labels(spec, note=note, **said)
-
-
-def read_values(spec: str, **said: Any) -> Features:
-    """Read one number per row with the options of the command line."""
-    with _remarks() as note:
-        return formats.read_values(spec, note=note, **said)
-
-
-def read_graph(spec: str, *, format: str | None = None) -> Graph:  # noqa: A002
+def read_graph(spec: str, format: str | None = None) -> Graph:  # noqa: A002
     """Read a graph."""
     with _remarks() as note:
         return formats.read_graph(spec, format=format, note=note)
@@ -210,15 +318,16 @@ def _remarks() -> Iterator[Callable[[str], None]]:
     """Collect remarks, and say them where nothing went wrong."""
     remarks: list[str] = []
     yield remarks.append
-    for remark in remarks:
-        talk.summary(remark)
+    talk.summary(*remarks)
+
+
+def folder_of(output: str) -> str | None:
+    """Return the directory that a file is written to; a stream has none."""
+    return None if formats.is_stream(output) else str(Path(output).absolute().parent)
 
 
 def say_order(
-    name: str,
-    ids: tuple[str, ...] | None,
-    *others: Labels | Features | None,
-    graph: bool = True,
+    name: str, ids: tuple[str, ...] | None, *others: Any, graph: bool = True
 ) -> None:
     """Warn of names of rows that are of no use, because the nodes have none."""
     hint = "; a graph that is built with --id-column has names" if graph else ""
@@ -230,15 +339,6 @@ def say_order(
                 f"{one.name}: {name} has no names of nodes: rows are taken in order"
                 f"{hint}"
             )
-
-
-def _kind(spec: str, format_: str | None = None) -> str:
-    """Return whether a file is text, has columns without being text, or neither."""
-    name = formats.split_item(spec)[0].lower() if format_ is None else f".{format_}"
-    if name.endswith(_COLUMNS):
-        return "columns"
-    known = formats.is_known(name, "read_features") and not name.endswith(_TEXT)
-    return "" if known else "text"
 
 
 def label_columns(train: str, *others: str | None) -> list[str]:
@@ -255,66 +355,3 @@ def label_columns(train: str, *others: str | None) -> list[str]:
             )
         found.append(item)
     return found
-
-
-class Tables:
-    """Options for tables, handed out file by file.
-
-    They are meant for the tables among the files; FEATURES that come first must have
-    the columns that are spoken of. Other tables may lack them: their rows go by a
-    column called id, or by their order. One table must have the id column, though.
-    """
-
-    def __init__(
-        self,
-        files: Iterable[str | None],
-        *,
-        delimiter: str | None,
-        header: bool | None,
-        id_column: str | None,
-        drop: tuple[str, ...] = (),
-    ) -> None:
-        self._kinds = [_kind(one) for one in files if one is not None]
-        self._left = len(self._kinds) - self._kinds.count("")
-        self._text = {"delimiter": delimiter, "header": header}
-        self._columns: dict[str, Any] = {"id_column": id_column, "drop": drop}
-        self._named = 0
-        self._dropped = False
-
-    def features(self, spec: str, format_: str | None = None) -> dict[str, Any]:
-        """Return the options for the file that has to have the columns."""
-        return self._taken(spec, format_, strict=True)
-
-    def others(
-        self, spec: str, format_: str | None = None, *, for_nodes: bool = False
-    ) -> dict[str, Any]:
-        """Return the options for further rows, or for what stands beside nodes."""
-        before = self._dropped
-        said = self._taken(spec, format_)
-        return {**said, "dropped_before": before, "for_nodes": for_nodes}
-
-    def labels(self, spec: str) -> dict[str, Any]:
-        """Return the options for labels or values, which are one column."""
-        said = self._taken(spec, None)
-        return {name: one for name, one in said.items() if name != "drop"}
-
-    def _taken(
-        self, spec: str, format_: str | None, *, strict: bool = False
-    ) -> dict[str, Any]:
-        kind = _kind(spec, format_)
-        self._left -= kind != ""
-        last = self._left <= 0 and not self._named
-        absent = None if strict or last else self._absent
-        self._named += kind != ""
-        self._dropped = self._dropped or bool(kind)
-        text, columns = self._text, self._columns
-        # Where no file is a table, all is handed out to be refused by name.
-        if kind != "text" and "text" in self._kinds:
-            text = dict.fromkeys(text)
-        if kind == "" and any(self._kinds):
-            text, columns = dict.fromkeys(text), {"id_column": None, "drop": ()}
-        return {**text, **columns, "absent": absent}
-
-    def _absent(self) -> None:
-        """Count a table that has no such id column."""
-        self._named -= 1

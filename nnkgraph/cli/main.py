@@ -1,32 +1,30 @@
 """The command group, and the one place where errors become exit codes."""
 
-from __future__ import annotations
-
 import atexit
 import errno
 import gc
 import importlib
 import os
+import re
 import signal
 import sys
+import traceback
 import warnings
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NoReturn
+from itertools import chain
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
 from nnkgraph import __version__
 from nnkgraph.cli import talk
 from nnkgraph.cli.command import Helpful
-from nnkgraph.cli.types import CONFIG
+from nnkgraph.cli.types import CONFIG, FOLDERS
 from nnkgraph.errors import NnkGraphError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
 
 _CITATION = f"""\
 @article{{shekkizhar2023neighborhood,
@@ -121,7 +119,7 @@ class Commands(Helpful, click.Group):
         return command
 
 
-def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], Any]:
+def _printing(*flags: str, text: str, what: str) -> Callable[[Any], Any]:
     """Return an option that prints a text and does nothing else."""
 
     def show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -129,14 +127,8 @@ def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], 
             talk.data(text)
             ctx.exit()
 
-    return click.option(
-        *flags,
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help=help_,
-    )
+    how: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+    return click.option(*flags, callback=show, help=f"Show {what} and exit.", **how)
 
 
 @click.command(
@@ -146,14 +138,13 @@ def _printing(flags: tuple[str, ...], text: str, help_: str) -> Callable[[Any], 
         "help_option_names": ["-h", "--help"],
         "max_content_width": 88,
         "auto_envvar_prefix": "NNKGRAPH",
+        "show_default": True,
     },
 )
 @_printing(
-    ("-V", "--version"),
-    f"nnkgraph, version {__version__}",
-    "Show the version and exit.",
+    "-V", "--version", text=f"nnkgraph, version {__version__}", what="the version"
 )
-@_printing(("--citation",), _CITATION, "Show how to cite, as BibTeX, and exit.")
+@_printing("--citation", text=_CITATION, what="how to cite, as BibTeX,")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Turn feature matrices into graphs by non-negative kernel regression (NNK).
@@ -218,7 +209,7 @@ def _run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of er
             return _stopped(behind)
         mapped = sys.modules.get("nnkgraph.cli.files")
         cause = mapped.blamed(error) if mapped else error
-        return _failed(str(cause), cause.exit_code)
+        return talk.failed(str(cause), cause.exit_code)
     except (click.Abort, KeyboardInterrupt):
         talk.error("interrupted")
         return 130
@@ -231,18 +222,38 @@ def _run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of er
             return _stopped(behind)
         if _is_shortage(error):
             advice = "use fewer workers or raise the limit"
-            return _failed(f"out of resources: {error}; {advice}", 5)
+            return talk.failed(f"out of resources: {error}; {advice}", 5)
         # What was noted on its way: the rows it was about.
         rows = "".join(f" {one}" for one in getattr(error, "__notes__", ()))
-        report = "please report it with the output of the same command and -vv"
-        return _failed(f"bug: {type(error).__name__}: {error}{rows}; {report}", 1)
-    return talk.failures.exit_code
+        what = f"{type(error).__name__}: {error}{rows}"
+        whose, to = _package_behind(error)
+        report = f"please report it{to} with the output of the same command and -vv"
+        return talk.failed(f"bug{whose}: {what}; {report}", 1)
+    return talk.state.exit_code
 
 
-def _failed(message: str, code: int) -> int:
-    talk.error(message)
-    talk.traceback()
-    return code
+def _package_behind(error: Exception) -> tuple[str, str]:
+    """Return where in another package an error came up, and who is to be told.
+
+    The text of tracebacks is looked at: those of worker processes are nothing else.
+    """
+    trace = "".join(traceback.format_exception(error))
+    places = re.findall(r'File "(.+)", line (\d+)', trace)
+    every = [registry.foreign(folder).values() for folder in FOLDERS]
+    entries = [entry for some in chain(*every) for entry in some]
+    # Not entry.module, which fails where the value is malformed.
+    modules = [(entry, entry.value.partition(":")[0].strip()) for entry in entries]
+    for path, line in reversed(places):
+        for entry, module in modules:
+            home = sys.modules.get(module.partition(".")[0])
+            own = [*getattr(home, "__path__", [getattr(home, "__file__", None)])]
+            if any(one and f"{path}/".startswith(f"{one}/") for one in own):
+                package = registry.package_of(entry)
+                return f" in package {package} ({path}, line {line})", " to its authors"
+    used = {
+        registry.package_of(entry) for entry, module in modules if module in sys.modules
+    }
+    return f", with plug-ins of {', '.join(sorted(used))}" if used else "", ""
 
 
 def _stopped(stop: Stopped) -> int:
@@ -270,22 +281,18 @@ def _is_shortage(error: Exception) -> bool:
     return no_thread or isinstance(error, MemoryError)
 
 
-def _format_message(error: click.UsageError) -> str:
-    """Return Click's message; an option that was cut short has one suggestion."""
-    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        flags = [flag for one in error.ctx.command.params for flag in one.opts]
-        longer = [one for one in flags if one.startswith(error.option_name)]
-        if len(longer) == 1:
-            return f"{error.message} Did you mean {longer[0]!r}?"
-    return error.format_message()
-
-
 def _usage_message(error: click.UsageError) -> str:
     """Return Click's message in one line, with the command and where to look."""
-    message = " ".join(_format_message(error).split()).rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".")
     parameter = getattr(error, "param", None)
     if error.ctx is None:
         return message
+    if isinstance(error, click.NoSuchOption):
+        # An option that was cut short has one suggestion.
+        flags = [flag for one in error.ctx.command.params for flag in one.opts]
+        longer = [one for one in flags if one.startswith(error.option_name)]
+        if len(longer) == 1:
+            message = f"{error.message} Did you mean {longer[0]!r}?"
     source = error.ctx.get_parameter_source(parameter.name) if parameter else None
     if parameter and source and source.name == "ENVIRONMENT":
         variable = f"{error.ctx.auto_envvar_prefix}_{parameter.name}"

@@ -1,26 +1,22 @@
 """Options that several commands share, and the file that may set them."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import os
-import tomllib
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nnkgraph.cli import talk, types
-from nnkgraph.cli.types import CONFIG, WORKERS
+from nnkgraph.cli.command import Command
+from nnkgraph.cli.files import Files
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    Decorator = Callable[[Any], Any]
+Decorator = Callable[[Any], Any]
 
 _LONGEST = 1 << 20
 """Bytes; what is longer is no file of options."""
@@ -45,31 +41,17 @@ def choices(
     return f"One of {', '.join(names(folder))}: see nnkgraph list {folder}."
 
 
-def _plugin(folder: str, flag: str, default: str, help_: str) -> Decorator:
+def _plugin(
+    folder: str, names: str, default: Any, help_: str, **more: Any
+) -> Decorator:
     """Make an option for one folder of plug-ins."""
-    help_ = f"{help_} {choices(folder)}"
-    return click.option(
-        flag,
-        cls=PluginOption,
-        type=types.Plugin(folder),
-        default=default,
-        show_default=True,
-        help=help_,
-    )
+    more |= {"cls": PluginOption, "type": types.Plugin(folder), "default": default}
+    return click.option(*names.split(), help=f"{help_} {choices(folder)}", **more)
 
 
 def methods(*default: str, help: str) -> Decorator:  # noqa: A002 - Click's word
     """Make an option for several methods."""
-    return click.option(
-        "--method",
-        "methods",
-        multiple=True,
-        cls=PluginOption,
-        type=types.Plugin("methods"),
-        default=default,
-        show_default=True,
-        help=f"{help} {choices('methods')}",
-    )
+    return _plugin("methods", "--method methods", default, help, multiple=True)
 
 
 def output(help: str, **more: Any) -> Decorator:  # noqa: A002 - Click's word
@@ -86,41 +68,31 @@ def file(flag: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - Click'
 
 def seed(help: str) -> Decorator:  # noqa: A002 - Click's word
     """Make the option for the number that draws start from."""
-    return click.option(
-        "--seed",
-        type=types.whole(0, 2**32 - 1),
-        default=0,
-        show_default=True,
-        help=help,
-    )
+    return click.option("--seed", type=types.whole(0, 2**32 - 1), default=0, help=help)
 
 
 def words(flag: str, known: str, default: str, help: str) -> Decorator:  # noqa: A002
     """Make an option that takes one of some words."""
     kind = click.Choice(known.split())
-    return click.option(flag, type=kind, default=default, show_default=True, help=help)
+    return click.option(flag, type=kind, default=default, help=help)
+
+
+def candidates(
+    help: str,  # noqa: A002 - Click's word
+    kind: types.Parsed | None = None,
+    default: str = "30, or rows - 1 where there are fewer",
+) -> Decorator:
+    """Make the option for the number of candidates."""
+    kind = kind or types.whole(1)
+    return click.option("-k", "--k", type=kind, show_default=default, help=help)
 
 
 features_arg = click.argument("features", type=click.Path())
 graph_arg = click.argument("graph", type=click.Path())
 output_opt = output("Where the result goes; '-' is stdout.", required=True)
-no_clobber_opt = click.option(
-    "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
-)
-json_opt = click.option("--json", is_flag=True, help="Print JSON.")
-graph_format_opt = click.option(
-    "--format", metavar="NAME", help="Format of GRAPH, for '-'."
-)
 
 _SHARED: dict[str, Decorator] = {
-    "k": click.option(
-        "-k",
-        "--k",
-        type=types.whole(1),
-        default=None,
-        show_default="30, or rows - 1 where there are fewer",
-        help="Candidates per node.",
-    ),
+    "k": candidates("Candidates per node."),
     "method": _plugin("methods", "--method", "nnk", "How edges are weighed."),
     "kernel": _plugin(
         "kernels",
@@ -133,7 +105,6 @@ _SHARED: dict[str, Decorator] = {
     "sigma": click.option(
         "--sigma",
         type=types.SIGMA,
-        default=None,
         show_default="auto",
         help="Bandwidth of the kernel, in the features' unit, or its rule.",
     ),
@@ -153,8 +124,8 @@ _SHARED: dict[str, Decorator] = {
         "-j",
         "--workers",
         type=types.WORKER_COUNT,
-        default=lambda: os.environ.get(WORKERS, "auto"),
-        show_default=f"auto, or {WORKERS}",
+        default=lambda: os.environ.get(types.WORKERS, "auto"),
+        show_default=f"auto, or {types.WORKERS}",
         help="Worker processes; the result does not depend on them.",
     ),
     "seed": seed("For searches that draw at random."),
@@ -173,19 +144,20 @@ _SHARED: dict[str, Decorator] = {
     ),
     "block_timeout": click.option(
         "--block-timeout",
-        "block_timeout",
         type=types.number(0),
         default=3600.0,
-        show_default=True,
         metavar="SECONDS",
         help="Give up when no worker process finishes a block for so long; "
         "0 never does.",
     ),
+    "no_clobber": click.option(
+        "--no-clobber", is_flag=True, help="Refuse to replace a file that exists."
+    ),
+    "json": click.option("--json", is_flag=True, help="Print JSON."),
     "report": file("--report", "Write a JSON report; '-' is stdout.", metavar="FILE"),
     "memory": click.option(
         "--memory",
         type=types.MEMORY,
-        default=None,
         show_default="what is there",
         help="Memory to stay within, as 800MB or 2GiB; "
         "the result does not depend on it.",
@@ -195,13 +167,14 @@ _SHARED: dict[str, Decorator] = {
 
 def shared(names: str) -> Decorator:
     """Add options that have the same meaning in all commands, by their names."""
+    return _added(*(_SHARED[name] for name in names.split()))
 
-    def add(function: Any) -> Any:
-        for name in reversed(names.split()):
-            function = _SHARED[name](function)
-        return function
 
-    return add
+def _added(*options: Decorator) -> Decorator:
+    """Add several options, the first on top."""
+    return lambda function: functools.reduce(
+        lambda done, option: option(done), reversed(options), function
+    )
 
 
 class _Config(click.Option):
@@ -216,7 +189,7 @@ class _Config(click.Option):
         asked = help_ is not None and opts.get(help_.name)
         if isinstance(path, str) and path and not asked and not ctx.resilient_parsing:
             ctx.default_map = settings_of(path, ctx)
-            ctx.meta[CONFIG] = path
+            ctx.meta[types.CONFIG] = path
         return path, args
 
 
@@ -226,8 +199,8 @@ config_opt = click.option(
     is_eager=True,
     expose_value=False,
     type=click.Path(),
-    default=lambda: os.environ.get(CONFIG),
-    show_default=f"none, or {CONFIG}",
+    default=lambda: os.environ.get(types.CONFIG),
+    show_default=f"none, or {types.CONFIG}",
     metavar="FILE.toml",
     help="More options; what is typed or in the environment wins.",
 )
@@ -239,27 +212,44 @@ def _verbosity(ctx: click.Context, _param: click.Parameter, value: int | bool) -
     talk.reset(ctx.meta["verbosity"])
 
 
-_quiet_opt = click.option(
-    "-q",
-    "--quiet",
-    is_flag=True,
-    expose_value=False,
-    callback=_verbosity,
-    help="Say nothing but warnings and errors.",
+_loudness: dict[str, Any] = {"expose_value": False, "callback": _verbosity}
+_quiet = "Say nothing but warnings and errors."
+_verbose = "Say more; -vv shows tracebacks."
+talk_options = _added(
+    config_opt,
+    click.option("-q", "--quiet", is_flag=True, help=_quiet, **_loudness),
+    click.option(
+        "-v", "--verbose", count=True, show_default=False, help=_verbose, **_loudness
+    ),
 )
-_verbose_opt = click.option(
-    "-v",
-    "--verbose",
-    count=True,
-    expose_value=False,
-    callback=_verbosity,
-    help="Say more; -vv shows tracebacks.",
-)
+"""Options that set all others, and how much is said."""
 
 
-def talk_options(function: Any) -> Any:
-    """Add --config, and -q and -v, which set how much is said."""
-    return config_opt(_quiet_opt(_verbose_opt(function)))
+def command(function: Any) -> click.Command:
+    """Make a command of a function, with the options that all commands have."""
+    made = click.command(cls=Command)(function)
+    made.params += click.command()(talk_options(lambda: None)).params
+    return made
+
+
+def reading(*options: Decorator) -> Decorator:
+    """Add options about files, whose values the function takes as one, `files`."""
+    names = ("format", "no_clobber", "delimiter", "header", "id_column", "drop")
+
+    def add(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(**given: Any) -> Any:
+            told = {name: given.pop(name) for name in names if name in given}
+            return function(files=Files(**told), **given)
+
+        return _added(*options)(call)
+
+    return add
+
+
+def format_of(what: str) -> Decorator:
+    """Make the option for the format of one file."""
+    return click.option("--format", metavar="NAME", help=f"Format of {what}, for '-'.")
 
 
 _format_opt = click.option(
@@ -267,89 +257,71 @@ _format_opt = click.option(
     metavar="NAME",
     help="Format of '-' or of a file whose name does not say; IN,OUT for both.",
 )
-_drop_opt = click.option(
-    "--drop",
-    multiple=True,
-    metavar="NAME|NUMBER,...",
-    help="Columns of a table that are left out; repeatable.",
-)
 _column_opts = (
-    click.option("--delimiter", help="Between the fields of a text table."),
-    click.option(
-        "--header/--no-header",
-        default=None,
-        show_default="look",
-        help="Whether a text table has a header row.",
-    ),
     click.option(
         "--id-column",
         metavar="NAME|NUMBER",
         show_default="'id', where it holds words",
         help="Column of a table with row names.",
     ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        show_default="look",
+        help="Whether a text table has a header row.",
+    ),
+    click.option("--delimiter", help="Between the fields of a text table."),
 )
+_drop_opt = click.option(
+    "--drop",
+    multiple=True,
+    metavar="NAME|NUMBER,...",
+    help="Columns of a table that are left out; repeatable.",
+)
+for_features = reading(_format_opt, *_column_opts, _drop_opt)
+"""Options for reading tables with features, and other inputs."""
 
+for_labels = reading(_format_opt, *_column_opts)
+"""Options for reading tables with one value per row, and other inputs."""
 
-def for_features(function: Any) -> Any:
-    """Add the options for reading tables with features, and other inputs."""
-    return _format_opt(_gathered(function, _drop_opt, *_column_opts))
+for_labels_only = reading(*_column_opts)
+"""The same where the format of another file is given by itself."""
 
-
-def for_labels(function: Any) -> Any:
-    """Add the options for reading tables with one value per row, and other inputs."""
-    return _format_opt(for_labels_only(function))
-
-
-def for_labels_only(function: Any) -> Any:
-    """Add these options where the format of another file is given by itself."""
-    return _gathered(function, *_column_opts)
-
-
-def _gathered(function: Any, *options: Decorator) -> Any:
-    """Add options whose values the function takes as one, called table."""
-
-    @functools.wraps(function)
-    def call(**given: Any) -> Any:
-        names = ("delimiter", "header", "id_column", "drop")
-        table = {name: given.pop(name) for name in names if name in given}
-        return function(table=table, **given)
-
-    for option in options:
-        option(call)
-    return call
+for_graph = reading(format_of("GRAPH"))
+"""Options for reading a graph."""
 
 
 def settings_of(path: str, ctx: click.Context) -> dict[str, Any]:
     """Return what a file sets for a command, by the names of its parameters.
 
     All names in the file are checked, also those that are for other commands.
-
-    Raises
-    ------
-    ParameterError
-        Where the file cannot be read, is no TOML, has a key that is no option, or a
-        value of a kind that the option does not take.
     """
-    content = _read(path)
-    known = {name: _options(one) for name, one in _commands(ctx).items()}
+    content, command = _read(path), ctx.info_name or ""
+    known = {command: _options(ctx.command)}
+    if ctx.parent and isinstance(group := ctx.parent.command, click.Group):
+        for name in group.list_commands(ctx.parent):
+            if one := group.get_command(ctx.parent, name):
+                known[name] = _options(one)
     tables = {key: one for key, one in content.items() if isinstance(one, dict)}
     shared = {key: one for key, one in content.items() if key not in tables}
-    every = {name for options in known.values() for name in options}
-    _check_names(f"{path}: key", shared, every)
+    _check_names(
+        f"{path}: key", shared, {name for some in known.values() for name in some}
+    )
     _check_names(f"{path}: table", tables, known, "command")
     for name, table in tables.items():
         _check_names(f"{path}: [{name}] key", table, known[name])
-    command = ctx.info_name or ""
     own = known[command]
     shared = {key: one for key, one in shared.items() if _spelled(key) in own}
     settings = _settings(f"{path}: key", shared, own)
     settings |= _settings(f"{path}: [{command}] key", tables.get(command, {}), own)
-    if WORKERS in os.environ:  # the environment stands above the file
+    if types.WORKERS in os.environ:  # the environment stands above the file
         settings.pop("workers", None)
     return settings
 
 
 def _read(path: str) -> dict[str, Any]:
+    import tomllib
+
     try:
         with Path(path).open("rb") as file:
             text = file.read(_LONGEST + 1)
@@ -363,17 +335,6 @@ def _read(path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         what = " ".join(str(error).split())
         raise ParameterError(f"{path}: is not TOML: {what}") from error
-
-
-def _commands(ctx: click.Context) -> dict[str, click.Command]:
-    """Return all commands by name."""
-    found = {ctx.info_name or "": ctx.command}
-    if ctx.parent and isinstance(ctx.parent.command, click.Group):
-        group, parent = ctx.parent.command, ctx.parent
-        for name in group.list_commands(parent):
-            command = group.get_command(parent, name)
-            found |= {name: command} if command else {}
-    return found
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:

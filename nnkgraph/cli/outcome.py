@@ -1,51 +1,61 @@
 """What became of a graph: its report, its summary, and whether it is good enough."""
 
-from __future__ import annotations
-
-import json
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
+from nnkgraph import formats
 from nnkgraph.cli import talk
+from nnkgraph.cli.files import Files
+from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import ParameterError, QualityError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nnkgraph.runtime.progress import Stages
+from nnkgraph.runtime.limits import MemoryWatch
 
 _TIMED = ("start", "read", "search", "solve", "symmetrize", "write")
 
 
-def check_report(
-    path: str | None, output: str, *, no_clobber: bool, inputs: Sequence[str]
-) -> None:
-    """Check before any computing that a report can be written."""
-    from nnkgraph import formats
+class Measured(Progress):
+    """The stages of a whole run, with its time and memory."""
 
+    total, peak = 0.0, 0
+
+    @contextmanager
+    def within(self, memory: int | None) -> Iterator[None]:
+        """Measure what is done within a limit of memory."""
+        from nnkgraph.runtime.arrays import limited
+
+        start = time.perf_counter()
+        with MemoryWatch() as watch, limited(memory):
+            yield
+        self.total, self.peak = time.perf_counter() - start, watch.peak
+
+
+def check_report(path: str | None, output: str, files: Files) -> None:
+    """Check before any computing that a report can be written."""
     if path and path == output:
         raise ParameterError(f"{path}: the report and the graph need different names")
     if path:
-        formats.check_file(path, no_clobber=no_clobber, inputs=inputs)
+        files.check_file(path)
 
 
 def write_report(
-    path: str | None, known: dict[str, Any], progress: Stages, total: float, peak: int
+    path: str | None, known: dict[str, Any], run: Measured
 ) -> dict[str, Any]:
     """Add what is known about the process, write the report where one is wanted."""
-    from nnkgraph import formats
     from nnkgraph.build.report import versions
 
-    timings = {name: progress.seconds.get(name, 0.0) for name in _TIMED}
+    timings = {name: run.seconds.get(name, 0.0) for name in _TIMED}
     full = {
         **known,
-        "timings": {**timings, "total": total},
-        "peak_memory_bytes": peak,
+        "timings": {**timings, "total": run.total},
+        "peak_memory_bytes": run.peak,
         "versions": versions(),
         "command": shlex.join(["nnkgraph", *sys.argv[1:]]),
     }
-    text = json.dumps(full, indent=2, allow_nan=False)
+    text = talk.json_text(full)
     if path == "-":
         talk.data(text)
     elif path:
@@ -55,15 +65,14 @@ def write_report(
 
 def say_result(source: str, output: str, full: dict[str, Any]) -> None:
     """Say what was built, from what, and how well."""
-    for note in full["notes"]:
-        talk.summary(note)
-    search, recall = full["search"], full["search"]["recall"]
-    copies = 0 if "shard" in full else full["duplicates"]
+    talk.summary(*full["notes"])
+    recall = full["search"]["recall"]
     approximate = recall is not None and recall < 1
+    copies = 0 if "shard" in full else full["duplicates"]
     talk.summary(
         f"{source}: {full['method']}, {full['kernel']}"
         + ("" if full["sigma"] is None else f", sigma {full['sigma']:.6g}")
-        + f", k {full['k']}, search {search['backend']}"
+        + f", k {full['k']}, search {full['search']['backend']}"
         + (f", recall {recall:.4f} (estimated)" if approximate else "")
         + (f", {copies} copies of rows" if copies else "")
     )
@@ -85,10 +94,7 @@ def say_result(source: str, output: str, full: dict[str, Any]) -> None:
 
 def say_sidecar(output: str) -> None:
     """Name the second file of a graph, which nobody has asked for."""
-    from nnkgraph import formats
-
-    second = formats.file_beside(output)
-    if second is not None:
+    if second := formats.file_beside(output):
         talk.summary(f"{second}: what {output} has no room for; keep it beside")
 
 
@@ -96,8 +102,7 @@ def _say_growth(full: dict[str, Any]) -> None:
     """Say what bridges and more candidates did."""
     if full["bridges"]:
         talk.summary(f"connected: {full['bridges']} bridges between components")
-    outside = full.get("outside")
-    if outside:
+    if outside := full.get("outside"):
         grown, stuck = full["candidates_grown"], outside["nodes_bounded"]
         more = f"{grown} nodes grew, up to k {outside['largest_k']}; " if grown else ""
         end = f"; {stuck} nodes reached the most candidates" if stuck else ""
@@ -109,15 +114,7 @@ def _say_growth(full: dict[str, Any]) -> None:
 
 def _say_end(output: str, full: dict[str, Any]) -> None:
     """Say how well the nodes were solved, how long it took, and what to look at."""
-    proof, said = full["certificate"], []
-    if proof:
-        said.append(
-            f"certificate: {proof['kkt_max']:.1e} at the worst node, failed: "
-            f"{proof['nodes_failed']}"
-        )
-    if full["error"]:
-        said.append(f"mean error J {full['error']['mean']:.4g}")
-    if said:
+    if said := proofs(full, "node"):
         talk.summary("; ".join(said))
     if facts := full.get("method_facts"):
         shown = ", ".join(f"{name} {_shown(value)}" for name, value in facts.items())
@@ -125,8 +122,18 @@ def _say_end(output: str, full: dict[str, Any]) -> None:
     talk.summary(f"done in {full['timings']['total']:.2f} s")
     for name, seconds in full["timings"].items():
         talk.detail(f"  {name:<10} {seconds:8.3f} s")
-    for warning in full["warnings"]:
-        talk.warning(f"{output}: {warning}")
+    talk.warning(*(f"{output}: {warning}" for warning in full["warnings"]))
+
+
+def proofs(full: dict[str, Any], what: str) -> list[str]:
+    """Return how well nodes or queries were solved, where it is known."""
+    said = []
+    if proof := full["certificate"]:
+        worst, failed = proof["kkt_max"], proof["nodes_failed"]
+        said.append(f"certificate: {worst:.1e} at the worst {what}, failed: {failed}")
+    if full["error"]:
+        said.append(f"mean error J {full['error']['mean']:.4g}")
+    return said
 
 
 def _shown(value: Any) -> str:

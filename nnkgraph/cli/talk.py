@@ -1,45 +1,33 @@
 """What is said: data on stdout, all else on stderr, within 80 columns."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys
-import traceback as tracebacks
+import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nnkgraph.errors import OutputError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 @dataclass
-class _Level:
+class _State:
     verbosity: int = 0
-
-
-@dataclass
-class _Failures:
-    """Exit code of a call that went on after a failure: the first one counts."""
+    """-1 only errors and warnings, 0 a summary, 1 more, 2 tracebacks."""
 
     exit_code: int = 0
-
-    def add(self, code: int) -> None:
-        self.exit_code = self.exit_code or code
+    """Of a call that went on after a failure: the first one counts."""
 
 
-level = _Level()
-failures = _Failures()
+state = _State()
 
 
 def reset(verbosity: int) -> None:
-    """Set how much is said: -1 only errors and warnings, 0 a summary, 1 more."""
-    level.verbosity = verbosity
-    failures.exit_code = 0
+    """Set how much is said."""
+    state.verbosity, state.exit_code = verbosity, 0
 
 
 def printable(text: str) -> str:
@@ -79,24 +67,33 @@ def _option(found: re.Match[str]) -> str:
 
 def error(message: str) -> None:
     """Say in one line what went wrong."""
-    _write(f"nnkgraph: error: {printable(as_options(message))}")
+    _say(f"nnkgraph: error: {message}")
 
 
-def warning(message: str) -> None:
+def failed(message: str, code: int) -> int:
+    """Say what went wrong, with its traceback where -vv was given; return the code."""
+    error(message)
+    if state.verbosity >= 2:
+        _write(traceback.format_exc().rstrip())
+    return code
+
+
+def warning(*messages: str) -> None:
     """Say what the user should look at; not even --quiet hides it."""
-    _write(f"nnkgraph: warning: {printable(as_options(message))}")
+    for message in messages:
+        _say(f"nnkgraph: warning: {message}")
 
 
-def summary(message: str) -> None:
+def summary(*messages: str) -> None:
     """Say what was done, unless --quiet was given."""
-    if level.verbosity >= 0:
-        _write(printable(as_options(message)))
+    for message in messages if state.verbosity >= 0 else ():
+        _say(message)
 
 
 def detail(message: str) -> None:
     """Say more, where -v was given."""
-    if level.verbosity >= 1:
-        _write(printable(as_options(message)))
+    if state.verbosity >= 1:
+        _say(message)
 
 
 def data(text: str) -> None:
@@ -106,22 +103,19 @@ def data(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as failure:
-        raise OutputError(
-            f"standard output: cannot be written: {failure.strerror}".lower()
-        ) from failure
+        what = f"standard output: cannot be written: {failure.strerror}".lower()
+        raise OutputError(what) from failure
 
 
-def as_json(value: Any) -> None:
-    """Print a value as JSON."""
+def json_text(value: Any) -> str:
+    """Return a value as JSON."""
     import json
 
-    data(json.dumps(value, indent=2, allow_nan=False))
+    return json.dumps(value, indent=2, allow_nan=False)
 
 
-def traceback() -> None:
-    """Show the traceback of the current error, where -vv was given."""
-    if level.verbosity >= 2:
-        _write(tracebacks.format_exc().rstrip())
+def _say(message: str) -> None:
+    _write(printable(as_options(message)))
 
 
 def _write(text: str) -> None:

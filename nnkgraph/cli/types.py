@@ -1,23 +1,16 @@
 """What options take, and how help shows it."""
 
-from __future__ import annotations
-
 import os
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import Any
 
 import click
 
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from click.shell_completion import CompletionItem
-
-    from nnkgraph.build.shards import Shard
 
 WORKERS = "NNKGRAPH_WORKERS"
 """The environment variable that sets -j for all commands."""
@@ -25,35 +18,33 @@ WORKERS = "NNKGRAPH_WORKERS"
 CONFIG = "NNKGRAPH_CONFIG"
 """The one that sets --config for all commands."""
 
+FOLDERS = ("methods", "kernels", "search", "executors", "formats")
+"""What there are plug-ins of."""
+
 _RULES = ("auto", "kth-max", "local", "matlab")
 """Of the bandwidth."""
 
 _UNITS = ("", "k", "m", "g", "t", "p")
 
+_Param = click.Parameter | None
+_Context = click.Context | None
+
 
 class Word(click.Choice):  # type: ignore[type-arg,unused-ignore]
-    """One of some words, with a hint at the nearest; a missing final s is forgiven."""
+    """One of some words, with a hint at the nearest; singular and plural both do."""
 
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: str, param: _Param, ctx: _Context) -> str:
         """Return the word as it is documented."""
         known = [str(one) for one in self.choices]
-        found = next((one for one in (value, f"{value}s") if one in known), None)
+        words = (value, f"{value}s", value.removesuffix("es"))
+        found = next((one for one in words if one in known), None)
         return found or self.fail(_not_one_of(value, known), param, ctx)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """What a function reads from a word; its ValueError says what is wrong.
 
-    Parameters
-    ----------
-    shown
-        What help shows.
-    read
-        Takes the word.
-    words
-        What the shell offers.
+    Help shows `shown`, and shells offer `words`.
     """
 
     name = "value"
@@ -67,9 +58,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """Show what is accepted."""
         return self.shown
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> Any:
         """Return what the function makes of a word; defaults are no words."""
         if not isinstance(value, str):
             return value
@@ -80,7 +69,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def shell_complete(
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    ) -> list[Any]:
         """Offer words."""
         from click.shell_completion import CompletionItem
 
@@ -94,9 +83,7 @@ class Plugin(Parsed):
         self.folder = folder
         super().__init__("NAME[:KEY=VALUE,...]", str)
 
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: str, param: _Param, ctx: _Context) -> str:
         """Check the name, mostly without importing anything."""
         name, _, rest = registry.full_spec(self.folder, value).partition(":")
         # Our own names first: those of others are looked up where they are needed.
@@ -104,30 +91,22 @@ class Plugin(Parsed):
             known := registry.all_names(self.folder)
         ):
             self.fail(_not_one_of(name, known), param, ctx)
-        if ctx is not None and not ctx.resilient_parsing:
-            self._check_parameters(name, rest, param, ctx)
-        return value
-
-    def _check_parameters(
-        self, name: str, rest: str, param: click.Parameter | None, ctx: click.Context
-    ) -> None:
-        """Refuse parameters that are options of the command and not of the plug-in."""
+        if ctx is None or ctx.resilient_parsing:
+            return value
+        # Parameters may be options of the command, and none of the plug-in.
         options = {one.name: one.opts[0] for one in ctx.command.params}
         given = dict(part.partition("=")[::2] for part in rest.split(","))
         for key in options.keys() & given.keys():
             plugin = registry.load(self.folder, name)
             if key not in registry.parameter_types(plugin):
                 flag = f"{options[key]} {given[key]}".rstrip()
-                self.fail(
-                    f"{registry.noun(self.folder)} {name!r} has no parameter {key!r}: "
-                    f"it is an option of its own, {flag}",
-                    param,
-                    ctx,
-                )
+                what = f"{registry.noun(self.folder)} {name!r} has no parameter {key!r}"
+                self.fail(f"{what}: it is an option of its own, {flag}", param, ctx)
+        return value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    ) -> list[Any]:
         """Offer the names."""
         self.words = registry.all_names(self.folder)
         return super().shell_complete(ctx, param, incomplete)
@@ -147,9 +126,9 @@ def _try(kind: type[Any], word: str) -> Any:
         return float("nan")
 
 
-def whole(least: int, most: float = float("inf")) -> Parsed:
+def whole(least: int, most: float = inf) -> Parsed:
     """Return the type of whole numbers within limits."""
-    limits = f"from {least} to {most}" if most < 2**63 else f"of at least {least}"
+    limits = f"from {least} to {most}" if most < inf else f"of at least {least}"
 
     def read(word: str) -> int:
         found: int = _try(int, word)
@@ -160,21 +139,17 @@ def whole(least: int, most: float = float("inf")) -> Parsed:
     return Parsed("N", read)
 
 
-def number(low: float, high: float = float("inf"), *, inside: bool = False) -> Parsed:
+def number(low: float, high: float = inf, *, inside: bool = False) -> Parsed:
     """Return the type of numbers within limits; ``inside`` leaves the limits out."""
-    if high < float("inf"):
-        limits = (
-            f"above {low:g} and below {high:g}"
-            if inside
-            else f"from {low:g} to {high:g}"
-        )
+    if high < inf:
+        limits = "above {:g} and below {:g}" if inside else "from {:g} to {:g}"
     else:
-        limits = f"above {low:g}" if inside else f"of at least {low:g}"
+        limits = "above {:g}" if inside else "of at least {:g}"
 
     def read(word: str) -> float:
         found: float = _try(float, word)
         if not (low < found < high if inside else low <= found <= high):
-            raise ValueError(f"{word!r} is not a number {limits}")
+            raise ValueError(f"{word!r} is not a number {limits.format(low, high)}")
         return found
 
     return Parsed("NUMBER", read)
@@ -183,14 +158,14 @@ def number(low: float, high: float = float("inf"), *, inside: bool = False) -> P
 def _workers(word: str) -> str | int:
     if word == "auto":
         return word
-    general = f" (from {WORKERS})" if word == os.environ.get(WORKERS) else ""
-    count = _try(int, word)
+    count: int = _try(int, word)
     if not count >= 1:
+        general = f" (from {WORKERS})" if word == os.environ.get(WORKERS) else ""
         raise ValueError(f"{word!r} is neither a number from 1 on nor 'auto'{general}")
-    return int(count)
+    return count
 
 
-def _shard(word: str) -> Shard:
+def _shard(word: str) -> Any:
     from nnkgraph.build.shards import Shard
 
     return Shard.of(word)
@@ -209,7 +184,7 @@ def _memory(word: str) -> int:
 
 def _sigma(word: str) -> str:
     """Check a bandwidth or its rule; the kernel gets it as it was typed."""
-    if word not in _RULES and not 0 < _try(float, word) < float("inf"):
+    if word not in _RULES and not 0 < _try(float, word) < inf:
         raise ValueError(f"{word!r} is neither a positive number nor a rule")
     return word
 
@@ -230,7 +205,7 @@ def _numbers(word: str) -> list[int]:
 
 def _positive(word: str) -> list[float]:
     found = [_try(float, one) for one in word.split(",")]
-    if not all(0 < one < float("inf") for one in found):
+    if not all(0 < one < inf for one in found):
         raise ValueError(f"{word!r} has to name finite numbers above 0")
     return found
 

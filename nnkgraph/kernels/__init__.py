@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from nnkgraph.data import SparseGram, SparseRows, pairs
-from nnkgraph.data.similarity import similarities
+from nnkgraph.data import SparseGram, SparseRows, pairs, similarity
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import row_slices
@@ -93,6 +92,8 @@ class Plain:
     """What most kernels share: candidates by their base, rows as they are, no sigma."""
 
     dense: ClassVar[bool] = True
+    terms: ClassVar[tuple[float, float]] = (1.0, 0.0)
+    """The coefficients of every node; these leave values as they are (``affine``)."""
 
     @property
     def nearness(self) -> str:
@@ -117,9 +118,9 @@ class Plain:
         """Return None: there is no bandwidth."""
         return None
 
-    def coefficients(self, _distance: FloatArray, /) -> FloatArray:
-        """Refuse: a kernel without a form has none."""
-        raise TypeError("a kernel without a form has no coefficients")
+    def coefficients(self, distance: FloatArray, /) -> FloatArray:
+        """Return the same for every node."""
+        return np.tile(self.terms, (len(distance), 1))
 
 
 RULES = ("auto", "kth-max", "local", "matlab")
@@ -174,6 +175,15 @@ class WithBandwidth(Plain):
         if not isinstance(self.sigma, str):
             return self.sigma
         return mean_bandwidth(self.sigma_of_nodes(candidates.distance))
+
+    def rate(self, sigma: Any) -> Any:
+        """Return the factors of values in the exponent, for bandwidths."""
+        raise NotImplementedError
+
+    def coefficients(self, distance: FloatArray, /) -> FloatArray:
+        """Return the factor of a pair's value in the exponent, for every node."""
+        rate = self.rate(self.sigma_of_nodes(distance))
+        return np.column_stack([rate, np.zeros(len(rate))])
 
     def sigma_of_nodes(self, distance: FloatArray) -> FloatArray:
         """Return the (b,) bandwidths of a block of nodes."""
@@ -345,7 +355,9 @@ class Problem:
 
     def _similar(self, values: FloatArray) -> FloatArray:
         coefficients = self.kernel.coefficients(self.distance)
-        similar: FloatArray = similarities(self.kernel.form, coefficients, values)
+        similar: FloatArray = similarity.similarities(
+            self.kernel.form, coefficients, values
+        )
         return similar
 
 

@@ -1,18 +1,10 @@
 """Cosine kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from nnkgraph.data.scaling import unit_rows
-from nnkgraph.kernels import Plain
-
-if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray
-    from nnkgraph.kernels import Kernel
+from nnkgraph.kernels import Kernel, Plain
 
 
 @dataclass(frozen=True)
@@ -25,14 +17,11 @@ class Cosine(Plain):
     ridge: ClassVar[float] = 0.0
     dense: ClassVar[bool] = False
     form: ClassVar[str] = "affine"
+    terms: ClassVar[tuple[float, float]] = (-0.25, 1.0)
 
     def prepare(self, x: Any, name: str, /) -> Any:
         """Scale all rows to unit length."""
         return unit_rows(x, name)
-
-    def coefficients(self, distance: FloatArray, /) -> FloatArray:
-        """Return what turns a squared distance of unit rows into a similarity."""
-        return np.tile([-0.25, 1.0], (len(distance), 1))
 
 
 plugin: type[Kernel] = Cosine

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.errors import ParameterError
-from nnkgraph.kernels import Local, Plain
+from nnkgraph.kernels import Kernel, Local, Plain, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nnkgraph.data import FloatArray
-    from nnkgraph.kernels import Kernel, Problem
 
 _PROBE = 8
 """Rows that the function is tried on before the work begins."""
@@ -158,8 +157,6 @@ def _loaded(path: str) -> Callable[..., Any]:
 
 
 def _imported(module: str) -> Any:
-    if module in sys.modules:
-        return sys.modules[module]
     # Last, and only now: nothing else is ever imported from where the user stands.
     here = str(Path.cwd())
     sys.path.append(here)

@@ -1,17 +1,9 @@
 """Laplacian kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from nnkgraph.kernels import WithBandwidth
-
-if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray
-    from nnkgraph.kernels import Kernel
+from nnkgraph.kernels import Kernel, WithBandwidth
 
 
 @dataclass(frozen=True)
@@ -22,10 +14,9 @@ class Laplacian(WithBandwidth):
     ridge: ClassVar[float] = 0.0
     form: ClassVar[str] = "exponential"
 
-    def coefficients(self, distance: FloatArray, /) -> FloatArray:
-        """Return the factor of a pair's value, for every node."""
-        sigma = self.sigma_of_nodes(distance)
-        return np.column_stack([-1.0 / sigma, np.zeros(len(sigma))])
+    def rate(self, sigma: Any) -> Any:
+        """Return the factor of a value in the exponent."""
+        return -1.0 / sigma
 
 
 plugin: type[Kernel] = Laplacian

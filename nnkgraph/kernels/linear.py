@@ -1,17 +1,9 @@
 """Linear kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
-from nnkgraph.kernels import Plain
-
-if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray
-    from nnkgraph.kernels import Kernel
+from nnkgraph.kernels import Kernel, Plain
 
 
 @dataclass(frozen=True)
@@ -22,10 +14,6 @@ class Linear(Plain):
     ridge: ClassVar[float] = 1e-8
     dense: ClassVar[bool] = False
     form: ClassVar[str] = "affine"
-
-    def coefficients(self, distance: FloatArray, /) -> FloatArray:
-        """Return what leaves an inner product as it is."""
-        return np.tile([1.0, 0.0], (len(distance), 1))
 
 
 plugin: type[Kernel] = Linear

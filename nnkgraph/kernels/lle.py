@@ -1,17 +1,12 @@
 """The kernel of locally linear embedding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from nnkgraph.data.pairs import within_differences
-from nnkgraph.kernels import Local, Plain, packed_diagonal
-
-if TYPE_CHECKING:
-    from nnkgraph.kernels import Kernel, Problem
+from nnkgraph.kernels import Kernel, Local, Plain, Problem, packed_diagonal
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.kernels import Plain
+from nnkgraph.kernels import Kernel, Plain
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray
-    from nnkgraph.kernels import Kernel
 
 _MOST_DEGREE = 20
 

@@ -1,20 +1,13 @@
 """Similarities from a file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nnkgraph.data import SparseGram
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.kernels import Plain
-
-if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray
-    from nnkgraph.kernels import Kernel
-
+from nnkgraph.kernels import Kernel, Plain
 
 _BLOCK = 512
 _TOLERANCE = 1e-6
@@ -22,27 +15,21 @@ _TOLERANCE = 1e-6
 
 
 def check_gram(x: Any, name: str) -> None:
-    """Refuse a matrix that is not square, not symmetric or not positive.
-
-    Raises
-    ------
-    InputError
-        With the first place that is wrong.
-    """
+    """Refuse a matrix that is not square, not symmetric or not positive."""
     n, m = x.shape
     if n != m:
         raise InputError(
             f"{name}: a matrix of similarities has as many columns as rows; this one "
             f"is {n} x {m}"
         )
-    own = x.diagonal() if isinstance(x, SparseGram) else np.diagonal(x)
+    sparse = isinstance(x, SparseGram)
+    own = x.diagonal() if sparse else np.diagonal(x)
     if not (own >= 0).all():
         row = int(np.flatnonzero(~(own >= 0))[0])
         raise InputError(
             f"{name}: the similarity of row {row} with itself is {own[row]:g}; it "
             "cannot be negative"
         )
-    sparse = isinstance(x, SparseGram)
     wrong = _asymmetric_sparse(x) if sparse else _asymmetric(x)
     if wrong is not None:
         i, j, there, back = wrong
@@ -99,10 +86,6 @@ class Precomputed(Plain):
         """Check that the matrix can be one of similarities."""
         check_gram(x, name)
         return x
-
-    def coefficients(self, distance: FloatArray, /) -> FloatArray:
-        """Return what leaves a similarity as it is."""
-        return np.tile([1.0, 0.0], (len(distance), 1))
 
 
 plugin: type[Kernel] = Precomputed

@@ -420,3 +420,59 @@ def test_a_class_without_an_entry_point_is_called_by_its_own_name():
     cls = make_dataclass("Mine", [("a", int, 1)], frozen=True)
     cls.__module__ = "gaussian"  # no reason to take it for ours
     assert registry.spec(cls(2)) == "gaussian.Mine:a=2"
+
+
+FAULTY = """
+[nnkgraph.methods]
+failing = faulty.methods:Failing
+wrong = faulty.methods:Wrong
+
+[nnkgraph.kernels]
+malformed = 1 !! 2
+"""
+FAULTS = '''
+from dataclasses import dataclass
+
+from nnkgraph.methods import Plain
+
+
+@dataclass(frozen=True)
+class Failing(Plain):
+    """A method that divides by zero."""
+
+    def weigh(self, problem, /):
+        return helped(problem)
+
+
+def helped(problem):
+    return problem.index / (1 // 0)
+
+
+@dataclass(frozen=True)
+class Wrong(Plain):
+    """A method that returns what it must not."""
+
+    def weigh(self, problem, /):
+        return problem.index
+'''
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_mistake_in_their_code_names_their_package(tmp_path, here, workers):
+    packages = Packages(tmp_path)
+    (tmp_path / "faulty").mkdir()
+    packages.add("faulty", FAULTY, **{"faulty/__init__": "", "faulty/methods": FAULTS})
+    call = ("build", "x.npy", "-o", "g.npz", "-k", 5, "-j", workers, "-q", "--method")
+    line = packages.run(*call, "failing", cwd=here, code=1).stderr.strip()
+    assert "\n" not in line
+    number = FAULTS[: FAULTS.index("1 // 0")].count("\n") + 1
+    place = f"{tmp_path}/faulty/methods.py, line {number}"
+    assert f"bug in package faulty 1.0 ({place}): ZeroDivisionError: " in line
+    assert line.endswith(
+        "report it to its authors with the output of the same command and -vv"
+    )
+    # What it returned is of no use, and our own code finds out.
+    line = packages.run(*call, "wrong", cwd=here, code=1).stderr.strip()
+    assert "\n" not in line
+    assert "bug, with plug-ins of faulty 1.0: AttributeError: " in line
+    assert not (here / "g.npz").exists()

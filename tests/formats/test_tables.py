@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nnkgraph import formats
-from nnkgraph.cli.files import Tables, label_columns
+from nnkgraph.cli.files import Files, label_columns
 from nnkgraph.errors import ParameterError
 
 N = 40
@@ -159,16 +159,18 @@ def test_labels_in_the_table_of_features_have_to_be_named():
 
 def test_what_is_said_of_tables_goes_to_tables():
     said = {"delimiter": ";", "header": True, "id_column": "who", "drop": ("a",)}
-    tables = Tables(["x.parquet", "y.csv", "z.npy"], **said)
-    first = tables.features("x.parquet")
+    files = Files(**said)
+    files.expect("x.parquet", "y.csv", "z.npy")
+    first = files.told("x.parquet", strict=True)
     assert (first["delimiter"], first["id_column"]) == (None, "who")
     assert first["absent"] is None
-    second = tables.others("y.csv")
-    assert (second["delimiter"], second["dropped_before"]) == (";", True)
+    second = files.told("y.csv")
+    assert second["delimiter"] == ";"
     assert second["absent"] is not None
-    third = tables.others("z.npy")
+    third = files.told("z.npy")
     assert (third["header"], third["id_column"], third["drop"]) == (None, None, ())
-    alone = Tables(["z.npy"], **said).features("z.npy")
+    files.expect("z.npy")
+    alone = files.told("z.npy", strict=True)
     assert alone["drop"] == ("a",)  # to be refused by name
 
 

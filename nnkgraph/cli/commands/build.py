@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph import formats
+from nnkgraph.cli import options, outcome, talk, types
+from nnkgraph.cli.files import Files, folder_of
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
+from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nnkgraph.build.shards import Shard
     from nnkgraph.data import Features
-    from nnkgraph.formats import Place
-    from nnkgraph.methods import Method
-    from nnkgraph.runtime.progress import Stages
 
 _MIN_DEGREE = 3
 """With --into: isolated cells are no use to anyone."""
@@ -29,145 +27,74 @@ _MIN_DEGREE = 3
 
 @dataclass(frozen=True)
 class _Job:
-    """One input, and where its results go."""
+    """One input, where its results go, and how they get there."""
 
     features: str
     output: str
     report: str | None
     resume: str | None
-
-
-@dataclass(frozen=True)
-class _Ways:
-    """What all inputs of a call have in common, beside the settings of the graph."""
-
-    reading: dict[str, Any]
+    files: Files
     write_format: str | None
-    no_clobber: bool
-    dry_run: bool
-    min_recall: float | None
-    memory: int | None
-    shard: Shard | None
-    into: bool
+    into: str | None
     key_added: str | None
-    candidates: list[str]
-    """Files beside the features that are read."""
+    shard: Shard | None
 
 
-def build_all(
-    features: tuple[str, ...],
+def _build_one(
+    job: _Job,
+    settings: dict[str, Any],
     *,
-    output: str | None,
-    into: str | None,
-    key_added: str | None,
-    report: str | None,
-    resume: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    **given: Any,
+    dry_run: bool,
+    min_recall: float | None,
+    memory: int | None,
 ) -> None:
-    """Build every input; a bad one is reported and does not stop the others."""
-    from nnkgraph.cli.files import split_format
-    from nnkgraph.runtime import registry
-
-    common = ("no_clobber", "dry_run", "min_recall", "memory", "shard")
-    ways = {name: given.pop(name) for name in common}
-    settings = {**given, "digits": given["digits"] or 0}
-    target = _target(features, output, into, key_added, ways["shard"])
-    if into is not None:
-        settings |= _defaults_into(into, settings)
-    settings["min_degree"] = settings["min_degree"] or 0
-    # Mistakes in words are found before time is spent on reading.
-    registry.create("methods", settings["method"])
-    registry.create("kernels", settings["kernel"])
-    search = registry.create("search", settings["search"])
-    if ways["shard"] is not None:
-        from nnkgraph.build.shards import check_alone
-
-        check_alone(**settings)
-    read_format, write_format = split_format(format, features, target)
-    if into is not None:
-        read_format, comma, _ = (format or "").partition(",")
-        if comma:
-            raise ParameterError("--format: --into has one format; name the input's")
-    shared = _Ways(
-        reading={"format": read_format or None, "sparse": "rows", **table},
-        write_format=write_format,
-        into=into is not None,
-        key_added=key_added,
-        candidates=list(search.reads),
-        **ways,
-    )
-    for job in _jobs(features, target, report, resume):
-        try:
-            _build_one(job, shared, dict(settings))
-        except NnkGraphError as error:
-            if len(features) == 1:
-                raise
-            talk.error(str(error))
-            talk.traceback()
-            talk.failures.add(error.exit_code)
-
-
-def _build_one(job: _Job, ways: _Ways, settings: dict[str, Any]) -> None:
     """Check the names, read, build, write, and say what became of it."""
-    from nnkgraph import formats
     from nnkgraph.build.budget import check_output_room
     from nnkgraph.build.settings import DEFAULT_K
-    from nnkgraph.cli.files import read_features
-    from nnkgraph.cli.outcome import check_quality, say_result, write_report
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.runtime.arrays import limited
-    from nnkgraph.runtime.limits import MemoryWatch
     from nnkgraph.tasks.columns import column_remarks
 
-    place = _check_names(job, ways)
-    progress, start = Progress(), time.perf_counter()
-    with MemoryWatch() as watch, limited(ways.memory):
-        with progress("read"):
+    place = _check_names(job)
+    run = outcome.Measured()
+    with run.within(memory):
+        with run("read"):
             kernel = settings["kernel"]
-            matrix = read_features(job.features, kernel=kernel, **ways.reading)
+            matrix = job.files.features(job.features, kernel=kernel, sparse="rows")
         if place:
             place.check(matrix)
-        elif not ways.shard:
-            formats.check_ids(job.output, matrix.ids, format=ways.write_format)
+        elif not job.shard:
+            formats.check_ids(job.output, matrix.ids, format=job.write_format)
         n, d = matrix.x.shape
         talk.detail(f"{job.features}: {n} x {d} {matrix.dtype}")
-        for remark in column_remarks(matrix, kernel, settings["scale"]):
-            talk.summary(f"{job.features}: {remark}")
+        remarks = column_remarks(matrix, kernel, settings["scale"])
+        talk.summary(*(f"{job.features}: {remark}" for remark in remarks))
         k = min(settings["k"] or DEFAULT_K, n)
-        if ways.dry_run:
-            k = _say_plan(job, ways.shard, matrix, settings)
+        if dry_run:
+            k = _say_plan(job, matrix, settings)
         # A shard keeps all weights, which takes more than a graph.
-        rows = 6 * n // ways.shard.count if ways.shard else n
+        rows = 6 * n // job.shard.count if job.shard else n
         check_output_room(job.output, rows, k, place.identity[1] if place else 0)
-        if ways.dry_run:
+        if dry_run:
             return
-        known = _made(job, ways, place, matrix, settings, progress)
-    total = time.perf_counter() - start
-    full = write_report(job.report, known, progress, total, watch.peak)
-    say_result(job.features, job.output, full)
-    check_quality(job.output, full, ways.min_recall)
+        known = _made(job, place, matrix, settings, run)
+    full = outcome.write_report(job.report, known, run)
+    outcome.say_result(job.features, job.output, full)
+    outcome.check_quality(job.output, full, min_recall)
 
 
-def _check_names(job: _Job, ways: _Ways) -> Place | None:
+def _check_names(job: _Job) -> formats.Place | None:
     """Check before any reading that results can be written; return a file to add to."""
-    from nnkgraph import formats
-    from nnkgraph.cli.outcome import check_report
-
-    inputs, place = [job.features, *ways.candidates], None
-    clobber: dict[str, Any] = {"no_clobber": ways.no_clobber, "inputs": inputs}
-    if ways.into:
-        from nnkgraph.formats import find_place
-
-        kept = ways.no_clobber
-        place = find_place(job.output, ways.key_added, job.features, no_clobber=kept)
+    place = None
+    if job.into:
+        kept = job.files.no_clobber
+        place = formats.find_place(
+            job.output, job.key_added, job.features, no_clobber=kept
+        )
         talk.detail(f"{job.output}: {place.cells} cells")
-    elif ways.shard:
-        check_shard_file(job.output, ways.write_format, **clobber)
+    elif job.shard:
+        check_shard_file(job.output, job.write_format, job.files)
     else:
-        formats.check_output(job.output, format=ways.write_format, **clobber)
-    check_report(job.report, job.output, **clobber)
+        job.files.check_output(job.output, format=job.write_format)
+    outcome.check_report(job.report, job.output, job.files)
     for name in (job.output, job.report):
         if job.resume and name and not formats.is_stream(name):
             parents = Path(name).resolve().parents
@@ -179,53 +106,43 @@ def _check_names(job: _Job, ways: _Ways) -> Place | None:
     return place
 
 
-def check_shard_file(
-    output: str, format_: str | None, *, no_clobber: bool, inputs: Sequence[str]
-) -> None:
+def check_shard_file(output: str, format_: str | None, files: Files) -> None:
     """Check before any computing that a shard can be written."""
-    from nnkgraph import formats
-
     if format_ not in {None, "npz"} or not output.lower().endswith(".npz"):
         raise ParameterError(
             f"{output}: a shard is an npz file, whatever it is merged to: give it a "
             "name such as part-1.npz, and merge the format"
         )
-    formats.check_file(output, no_clobber=no_clobber, inputs=inputs)
+    files.check_file(output)
 
 
 def _made(
     job: _Job,
-    ways: _Ways,
-    place: Place | None,
+    place: formats.Place | None,
     matrix: Features,
     settings: dict[str, Any],
-    progress: Stages,
+    progress: outcome.Measured,
 ) -> dict[str, Any]:
     """Build and write a graph, or a shard of one; return what is known about it."""
-    from nnkgraph import formats
-    from nnkgraph.build.graph import build_graph, edge_distances
+    from nnkgraph.build.graph import edge_distances
     from nnkgraph.build.settings import kernel_of
-    from nnkgraph.cli.files import folder_of
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
-    running: dict[str, Any] = {
-        "shared_dir": folder_of(job.output),
-        "resume": job.resume,
-        "progress": progress,
-    }
-    if ways.shard:
+    running: dict[str, Any] = {"resume": job.resume, "progress": progress}
+    running["shared_dir"] = folder_of(job.output)
+    if job.shard:
         from nnkgraph.build.shards import WHOLE, build_shard, write_part
 
         chosen = {key: one for key, one in settings.items() if key not in WHOLE}
-        part, known = build_shard(matrix, ways.shard, **chosen, **running)
+        part, known = build_shard(matrix, job.shard, **chosen, **running)
         with progress("write"):
             write_part(job.output, part)
     else:
-        graph = build_graph(matrix, **settings, **running)
+        graph = nnkgraph.build_graph(matrix, **settings, **running)
         known = graph.report.as_dict()
         with progress("write"):
             if place is None:
-                formats.write_graph(job.output, graph, format=ways.write_format)
+                formats.write_graph(job.output, graph, format=job.write_format)
             else:
                 kernel = kernel_of(settings["kernel"], settings["sigma"])
                 scale = settings["scale"]
@@ -268,7 +185,6 @@ def _target(
 def _defaults_into(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that nobody has made, so that no cell stays alone."""
     from nnkgraph.build.graph import check_distances
-    from nnkgraph.runtime import registry
 
     if settings["symmetrize"] == "none":
         raise ParameterError("--into needs an undirected graph: use another rule")
@@ -279,45 +195,37 @@ def _defaults_into(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     if settings["min_degree"] is None:
         made["min_degree"] = _MIN_DEGREE
     # A bandwidth may be in the kernel's own words, and methods may need a single one.
-    bare = kernel == type(kernel)() and hasattr(kernel, "sigma")
-    if settings["sigma"] is None and bare and _takes_local(method, kernel):
-        made["sigma"] = "local"
+    if (
+        settings["sigma"] is None
+        and kernel == type(kernel)()
+        and hasattr(kernel, "sigma")
+    ):
+        with suppress(ParameterError):
+            method.check(replace(kernel, sigma="local"))
+            made["sigma"] = "local"
     if made:
         words = " and ".join(f"`{name}={value!r}`" for name, value in made.items())
         talk.summary(f"{path}: {words} by default, so that no cell stays alone")
     return made
 
 
-def _takes_local(method: Method, kernel: Any) -> bool:
-    try:
-        method.check(replace(kernel, sigma="local"))
-    except ParameterError:
-        return False
-    return True
-
-
-def _jobs(
-    features: tuple[str, ...], output: str, report: str | None, resume: str | None
-) -> list[_Job]:
+def _jobs(features: tuple[str, ...], common: _Job) -> list[_Job]:
     """Put each input's name into the names of its results."""
-    from nnkgraph import formats
-
-    if len(features) > 1:
-        asked = {"--output": output, "--report": report, "--resume": resume}
-        for option, value in asked.items():
-            if value is not None and "{name}" not in value:
-                _check_there(features)
-                raise ParameterError(
-                    f"{option}: several inputs need {{name}} in the file name, as in "
-                    "'graphs/{name}.npz'"
-                )
+    asked = {key: getattr(common, key) for key in ("output", "report", "resume")}
+    for option, value in asked.items():
+        if len(features) > 1 and value is not None and "{name}" not in value:
+            _check_there(features)
+            raise ParameterError(
+                f"--{option}: several inputs need {{name}} in the file name, as in "
+                "'graphs/{name}.npz'"
+            )
     jobs: dict[str, _Job] = {}
     for spec in features:
         path, item = formats.split_item(spec)
         name = PurePath(PurePath(path).name.removesuffix(".gz")).stem
         name += f"-{item.replace('/', '-')}" if item else ""
-        names = (one and one.replace("{name}", name) for one in (report, resume))
-        job = _Job(spec, output.replace("{name}", name), *names)
+        names = {key: one and one.replace("{name}", name) for key, one in asked.items()}
+        job = replace(common, features=spec, **names)
         if job.output in jobs:
             raise ParameterError(
                 f"{jobs[job.output].features} and {spec} would both be written to "
@@ -329,8 +237,6 @@ def _jobs(
 
 def _check_there(features: tuple[str, ...]) -> None:
     """Refuse words that are no files: they may belong to the option before them."""
-    from nnkgraph import formats
-
     for spec in features:
         path = formats.split_item(spec)[0]
         if path != "-" and not os.path.lexists(path):
@@ -340,32 +246,30 @@ def _check_there(features: tuple[str, ...]) -> None:
             )
 
 
-def _say_plan(
-    job: _Job, shard: Shard | None, matrix: Features, settings: dict[str, Any]
-) -> int:
+def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     """Check what can be checked, say what would be done, and return the k."""
-    from nnkgraph import formats
     from nnkgraph.build.budget import check_budget, estimate
     from nnkgraph.build.run import estimated_seconds
     from nnkgraph.build.settings import Running, RunningOptions, Settings
-    from nnkgraph.build.shards import check_shards
     from nnkgraph.runtime.arrays import memory_limit
     from nnkgraph.runtime.limits import granted_cpus, in_words
 
-    how = RunningOptions.__annotations__
+    shard, how = job.shard, RunningOptions.__annotations__
     chosen = {key: one for key, one in settings.items() if key not in {*how, "k_check"}}
     plan = Settings.of(matrix, **chosen)
     running = Running(settings["workers"], settings["executor"])
     if shard is not None:
+        from nnkgraph.build.shards import check_shards
+
         check_shards(plan)
     for path in plan.search.reads:
         formats.read_candidates(path)
     n, d = matrix.x.shape
-    workers = settings["workers"]
     seconds = estimated_seconds(matrix.x, plan.k)
     span = None if shard is None else shard.rows(n)
     needed = estimate(matrix, plan, running, seconds, span)
     part = "" if shard is None else f" as shard {shard}"
+    workers = settings["workers"]
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     talk.summary(
         f"{job.features}: {n} x {d}, readable and finite; would be built with "
@@ -383,7 +287,7 @@ def _say_plan(
     return plan.k
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("features", nargs=-1, required=True, type=click.Path())
 @options.output("Where the graph goes; '-' is stdout.")
 @options.file(
@@ -401,7 +305,6 @@ def _say_plan(
 @click.option(
     "--symmetrize",
     type=click.Choice(["error", "error-union", "max", "mean", "min", "mutual", "none"]),
-    default=None,
     show_default="the method's own",
     help="Rule that joins the two directions of an edge.",
 )
@@ -409,13 +312,11 @@ def _say_plan(
     "--min-weight",
     type=types.number(0, 1e300),
     default=1e-8,
-    show_default=True,
     help="Lighter edges are dropped.",
 )
 @click.option(
     "--min-degree",
     type=types.whole(0),
-    default=None,
     show_default="0, or 3 with --into",
     metavar="M",
     help="Every node's own M heaviest edges stay, whatever rule and --min-weight say.",
@@ -447,25 +348,32 @@ def _say_plan(
     "--round",
     "digits",
     type=types.whole(1, 15),
-    default=None,
     metavar="DIGITS",
     help="Significant digits of weights and errors.",
 )
 @click.option(
     "--min-recall",
     type=types.number(0, 1),
-    default=None,
     metavar="SHARE",
     help="Fail where the estimated recall of the search is below this.",
 )
 @options.shared("scale duplicates workers executor")
 @options.shared("shard memory resume block_timeout seed")
 @options.for_features
-@options.no_clobber_opt
+@options.shared("no_clobber")
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
 @options.shared("report")
-@options.talk_options
-def command(features: tuple[str, ...], **settings: Any) -> None:
+def command(
+    features: tuple[str, ...],
+    output: str | None,
+    into: str | None,
+    key_added: str | None,
+    report: str | None,
+    resume: str | None,
+    shard: Shard | None,
+    files: Files,
+    **given: Any,
+) -> None:
     """Build a graph from FEATURES, a node per row.
 
     FEATURES is a file, FILE::DATASET, or '-' for stdin.
@@ -485,4 +393,35 @@ def command(features: tuple[str, ...], **settings: Any) -> None:
       nnkgraph build points.npy --search precomputed:path=knn.npz \\
         --shard 2/7 -o 2.npz
     """
-    build_all(features, **settings)
+    limits = {name: given.pop(name) for name in ("dry_run", "min_recall", "memory")}
+    settings = {**given, "digits": given["digits"] or 0}
+    target = _target(features, output, into, key_added, shard)
+    if into is not None:
+        settings |= _defaults_into(into, settings)
+    settings["min_degree"] = settings["min_degree"] or 0
+    # Mistakes in words are found before time is spent on reading.
+    registry.create("methods", settings["method"])
+    registry.create("kernels", settings["kernel"])
+    search = registry.create("search", settings["search"])
+    if shard is not None:
+        from nnkgraph.build.shards import check_alone
+
+        check_alone(**settings)
+    files.inputs, write_format = list(features), None
+    if into is None:
+        write_format = files.split_format(target)
+    elif "," in (files.format or ""):
+        raise ParameterError("--format: --into has one format; name the input's")
+    common = _Job(
+        "", target, report, resume, files, write_format, into, key_added, shard
+    )
+    for job in _jobs(features, common):
+        files.expect(job.features, others=search.reads)
+        try:
+            _build_one(job, dict(settings), **limits)
+        except NnkGraphError as error:
+            # A bad input is reported and does not stop the others.
+            if len(features) == 1:
+                raise
+            code = talk.failed(str(error), error.exit_code)
+            talk.state.exit_code = talk.state.exit_code or code

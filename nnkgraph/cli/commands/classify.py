@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
-from nnkgraph.cli.talk import WIDTH, aligned
+import nnkgraph
+from nnkgraph import formats
+from nnkgraph.cli import options, progress, talk, types
+from nnkgraph.cli.files import Files, label_columns, say_order
+from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nnkgraph.tasks.classify import Classified
-
 
 _COLUMNS = {
     "method": ("method", "{}"),
@@ -30,17 +29,15 @@ _MISTAKES = 10
 """Kinds of mistakes that are printed where there are too many classes for a matrix."""
 
 
-def confusion_table(
-    title: str, classes: Sequence[str], table: Sequence[Sequence[int]]
-) -> str:
+def confusion_table(title: str, classes: list[str], table: list[list[int]]) -> str:
     """Return the matrix of true and predicted classes, or the commonest mistakes."""
     named = list(zip(classes, table, strict=True))
     rows = [
         ["true \\ predicted", *classes],
         *([name, *map(str, row)] for name, row in named),
     ]
-    matrix = aligned(rows, left=1)
-    if len(matrix.partition("\n")[0]) <= WIDTH:
+    matrix = talk.aligned(rows, left=1)
+    if len(matrix.partition("\n")[0]) <= talk.WIDTH:
         return f"{title}\n{matrix}"
     mistakes = [
         (count, name, other)
@@ -51,23 +48,19 @@ def confusion_table(
     mistakes.sort(key=lambda one: -one[0])
     most = [[name, other, str(count)] for count, name, other in mistakes[:_MISTAKES]]
     said = f"{title}: {len(most)} of {len(mistakes)} kinds of mistakes, --json has all"
-    return f"{said}\n{aligned([['true', 'predicted', 'times'], *most], left=2)}"
+    return f"{said}\n{talk.aligned([['true', 'predicted', 'times'], *most], left=2)}"
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("train", type=click.Path())
-@click.option(
-    "--labels",
-    required=True,
-    metavar="FILE[::ITEM]",
-    help="Classes of the rows of TRAIN, whole numbers or text.",
+@options.file(
+    "--labels", "Classes of the rows of TRAIN, whole numbers or text.", required=True
 )
-@click.option("--test", metavar="FILE", help="Features of other rows to test on.")
-@click.option("--test-labels", metavar="FILE[::ITEM]", help="Their classes.")
-@click.option(
+@options.file("--test", "Features of other rows to test on.", metavar="FILE")
+@options.file("--test-labels", "Their classes.")
+@options.file(
     "--split",
-    metavar="FILE[::ITEM]",
-    help="For the rows of TRAIN: 0 trains, 1 is tested; in .npz and .h5 files the "
+    "For the rows of TRAIN: 0 trains, 1 is tested; in .npz and .h5 files the "
     "item is 'split' unless named.",
 )
 @click.option(
@@ -77,9 +70,7 @@ def confusion_table(
     help="Test on this share of TRAIN, drawn from every class alike.",
 )
 @options.methods("knn", "kstar", "nnk", help="What weighs the neighbors; repeatable.")
-@click.option(
-    "-k", "--k", type=types.NUMBERS, show_default="30", help="Candidates per point."
-)
+@options.candidates("Candidates per point.", types.NUMBERS, "30")
 @click.option(
     "--sigma",
     type=types.SIGMAS,
@@ -102,9 +93,7 @@ def confusion_table(
     "Predictions of the test rows, weights of the classes and J: .csv or .npz."
 )
 @options.for_features
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
     train: str,
     labels: str,
@@ -112,9 +101,7 @@ def command(
     test_labels: str | None,
     split: str | None,
     output: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
     json: bool,
     **settings: Any,
 ) -> None:
@@ -139,82 +126,51 @@ def command(
       nnkgraph classify data.npz::X --labels data.npz::y --scale standard --cv 5 \\
         -k 10:50:10 --sigma 0.1,0.5,1,5,10 --lc 0.1,0.5,1,5,10 --json
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import (
-        Tables,
-        label_columns,
-        read_features,
-        read_labels,
-        say_order,
-    )
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import ParameterError
-    from nnkgraph.tasks.classify import classify
-
-    split = None if split is None else _split_item(split)
-    files = [one for one in (train, labels, test, test_labels, split) if one]
+    if split and not formats.split_item(split)[1]:
+        # The marks are usually beside features and labels.
+        many = split.lower().endswith((".npz", ".h5", ".hdf5", ".h5ad"))
+        split = f"{split}::split" if many else split
+    files.expect(train, labels, test, test_labels, split)
     if output is not None:
         if not (test or split or settings["test_size"]):
             raise ParameterError(
                 f"{output}: predictions need a test part: give --test, --split or "
                 "--test-size"
             )
-        formats.check_file(
-            output, suffixes=(".csv", ".npz"), no_clobber=no_clobber, inputs=files
-        )
-    if files.count("-") > 1:
-        raise ParameterError("standard input can be read once only: name a file")
+        files.check_file(output, (".csv", ".npz"))
     inside = label_columns(train, labels, split)
-    tables = Tables(files, **table | {"drop": (*table["drop"], *inside)})
-    x = read_features(train, format=format, **tables.features(train, format))
+    files.table["drop"] += tuple(inside)
+    x = files.features(train)
     if inside:
         talk.summary(f"{train}: left out, because labels are no features: {inside[0]}")
-    points = None
-    if test:
-        points = read_features(test, format=format, **tables.others(test, format))
-    y = read_labels(labels, **tables.labels(labels), known=x.ids)
+    points = files.more_rows(test) if test else None
+    y = files.labels(labels, known=x.ids)
     truth, marks = (
-        read_labels(one, **tables.labels(one), known=rows and rows.ids) if one else None
+        files.labels(one, known=rows and rows.ids) if one else None
         for one, rows in ((test_labels, points), (split, x))
     )
     say_order(train, x.ids, y, marks, graph=False)
-    progress = Progress()
-    found = classify(x, y, points, truth, split=marks, progress=progress, **settings)
+    stages = progress.Progress()
+    found = nnkgraph.classify(
+        x, y, points, truth, split=marks, progress=stages, **settings
+    )
     if output is not None:
         from nnkgraph.tasks.tables import as_csv, as_npz
 
         is_table = output.lower().endswith(".csv")
         formats.write_file(output, as_csv(found) if is_table else as_npz(found))
-    _say(train, found)
-    if output is not None:
-        talk.summary(f"{output}: {found.about['test_rows']} rows predicted")
-    if json:
-        facts = {**found.facts, "seconds": progress.seconds}
-        talk.as_json(facts)
-    else:
-        talk.data(_lines(found))
-
-
-def _split_item(spec: str) -> str:
-    """Return where the marks are: usually beside features and labels."""
-    from nnkgraph import formats
-
-    path, item = formats.split_item(spec)
-    many = path.lower().endswith((".npz", ".h5", ".hdf5", ".h5ad"))
-    return f"{spec}::split" if many and not item else spec
-
-
-def _say(train: str, found: Classified) -> None:
     about = found.about
     tests = "" if about["test_rows"] is None else f", {about['test_rows']} test rows"
     talk.summary(
         f"{train}: {about['rows']} training rows{tests}, {about['features']} features, "
-        f"{len(found.classes)} classes, scale {about['scale']}"
+        f"{len(found.classes)} classes, scale {about['scale']}",
+        *found.notes,
     )
-    for note in found.notes:
-        talk.summary(note)
-    for warning in found.warnings:
-        talk.warning(warning)
+    talk.warning(*found.warnings)
+    if output is not None:
+        talk.summary(f"{output}: {about['test_rows']} rows predicted")
+    facts = {**found.facts, "seconds": stages.seconds}
+    talk.data(talk.json_text(facts) if json else _lines(found))
 
 
 def _lines(found: Classified) -> str:
@@ -227,4 +183,4 @@ def _lines(found: Classified) -> str:
     if table is None:
         return text
     title = f"confusion of {found.best['method']}"
-    return f"{text}\n\n{confusion_table(title, found.classes, table)}"
+    return f"{text}\n\n{confusion_table(title, list(found.classes), table)}"

@@ -1,13 +1,11 @@
 """nnkgraph compare: methods side by side."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import click
-
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph import formats
+from nnkgraph.cli import options, progress, talk, types
+from nnkgraph.cli.files import Files
 
 _COLUMNS = {
     "method": ("method", "{}"),
@@ -23,36 +21,22 @@ _COLUMNS = {
 """What is said of a graph: the name, its head on a terminal, and how it is shown."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.output(
     "A .csv table or a .png, .svg, .pdf picture of edges per node; repeatable.",
     multiple=True,
 )
-@click.option(
-    "-k",
-    "--k",
-    type=types.NUMBERS,
-    show_default="10:50:10",
-    help="Candidates per node.",
-)
+@options.candidates("Candidates per node.", types.NUMBERS, "10:50:10")
 @options.methods(
     *("knn", "nnk", "omp", "mp"),
     help="What to compare; repeatable. knn stands for its union and its mutual form.",
 )
 @options.shared("kernel sigma search scale workers executor seed")
 @options.for_features
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
-    features: str,
-    output: tuple[str, ...],
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
-    json: bool,
-    **settings: Any,
+    features: str, output: tuple[str, ...], files: Files, json: bool, **settings: Any
 ) -> None:
     """Compare methods and values of k on the same candidates.
 
@@ -66,52 +50,40 @@ def command(
       nnkgraph compare points.npy -k 10:50:5 -o sparsity.png -o sparsity.csv
       nnkgraph compare points.npy --method nnk --method l1:eta=0.1 --json
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import read_features
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.tasks.compare import compare
-
+    files.expect(features)
     for name in output:
-        formats.check_file(
-            name,
-            suffixes=(".csv", ".png", ".svg", ".pdf"),
-            no_clobber=no_clobber,
-            inputs=[features],
-        )
-    if not all(name.lower().endswith(".csv") for name in output):
+        files.check_file(name, (".csv", ".png", ".svg", ".pdf"))
+    if not all(map(_is_table, output)):
         from nnkgraph.tasks.plot import new_figure
 
         new_figure(1, 1)  # what pictures need is missing before the work, not after it
-    kernel = settings["kernel"]
-    matrix = read_features(features, kernel=kernel, format=format, **table)
-    found = compare(matrix, progress=Progress(), **settings)
+    matrix = files.features(features, kernel=settings["kernel"])
+    found = nnkgraph.compare(matrix, progress=progress.Progress(), **settings)
     for name in output:
         _write(name, matrix.name, found.lines)
-    for note in found.notes:
-        talk.summary(note)
+    talk.summary(*found.notes)
     if found.sigma is not None:
         talk.summary(f"{features}: sigma {found.sigma:.6g}, search {found.search}")
     for line in found.lines:
         if line["failure"]:
             talk.warning(f"{line['method']}, k {line['k']}: {line['failure']}")
     for name in output:
-        is_table = name.lower().endswith(".csv")
-        what = "in a table" if is_table else "drawn as edges per node over k"
+        what = "in a table" if _is_table(name) else "drawn as edges per node over k"
         talk.summary(f"{name}: {len(found.lines)} graphs {what}")
-    if json:
-        about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
-        talk.as_json(about)
-    else:
-        talk.data(talk.table(found.lines, _COLUMNS, left=2))
+    about = {"sigma": found.sigma, "search": found.search, "lines": found.lines}
+    text = talk.table(found.lines, _COLUMNS, left=2)
+    talk.data(talk.json_text(about) if json else text)
+
+
+def _is_table(name: str) -> bool:
+    return name.lower().endswith(".csv")
 
 
 def _write(name: str, title: str, lines: list[dict[str, Any]]) -> None:
-    import csv
-    import io
+    if _is_table(name):
+        import csv
+        import io
 
-    from nnkgraph import formats
-
-    if name.lower().endswith(".csv"):
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(_COLUMNS)

@@ -1,24 +1,21 @@
 """nnkgraph completion: what the shell offers when the tab key is pressed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path, PurePath
+from shlex import quote
 
 import click
 
 from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
 from nnkgraph.errors import OutputError
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("shell", type=click.Choice(_SHELLS), required=False)
 @click.option("--install", is_flag=True, help="Set it up for new shells.")
-@options.talk_options
 def command(shell: str | None, install: bool) -> None:
     """Complete words in a shell: print the script, or set it up.
 
@@ -40,7 +37,11 @@ def command(shell: str | None, install: bool) -> None:
     if not install:
         talk.data(script)
         if sys.stdout is not None and sys.stdout.isatty():
-            _say_use(shell)
+            here = f'eval "$(nnkgraph completion {shell})"'
+            if shell == "fish":
+                here = "nnkgraph completion fish | source"
+            talk.summary(f"this shell:  {here}")
+            talk.summary(f"new shells:  nnkgraph completion {shell} --install")
         return
     place, startup = _places(shell)
     changed = []
@@ -68,15 +69,6 @@ def _script(shell: str) -> str:
     return complete(main.cli, {}, "nnkgraph", main.COMPLETE).source().strip() + "\n"
 
 
-def _say_use(shell: str) -> None:
-    """Say what to do with the script, which is on the screen now."""
-    here = f'eval "$(nnkgraph completion {shell})"'
-    if shell == "fish":
-        here = "nnkgraph completion fish | source"
-    talk.summary(f"this shell:  {here}")
-    talk.summary(f"new shells:  nnkgraph completion {shell} --install")
-
-
 def _places(shell: str) -> tuple[Path, Path | None]:
     """Return where the script goes, and the start-up file that has to name it."""
     home = Path.home()
@@ -90,8 +82,6 @@ def _places(shell: str) -> tuple[Path, Path | None]:
 
 def _line(shell: str, place: Path) -> str:
     """Return the line that loads a script, if it is still there."""
-    from shlex import quote
-
     path = quote(str(place))
     ready = ""
     if shell == "zsh":  # where its completion was not switched on yet

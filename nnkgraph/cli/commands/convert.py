@@ -1,16 +1,13 @@
 """nnkgraph convert: from one graph format to another."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import click
 
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+from nnkgraph import formats
+from nnkgraph.cli import options, outcome, talk
+from nnkgraph.cli.files import Files, read_graph, say_order
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @click.argument("output", type=click.Path())
 @click.option("--from", "from_", metavar="NAME", help="Format of GRAPH, for '-'.")
@@ -20,16 +17,14 @@ from nnkgraph.cli.command import Command
     "Classes of the nodes, for .gexf and .graphml: a node attribute 'class'.",
 )
 @options.for_labels_only
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     graph: str,
     output: str,
     from_: str | None,
     to: str | None,
     labels: str | None,
-    no_clobber: bool,
-    table: dict[str, Any],
+    files: Files,
 ) -> None:
     """Convert GRAPH to OUTPUT; the formats follow from the names.
 
@@ -43,21 +38,16 @@ def command(
       nnkgraph convert graph.npz - --to tsv | head
       nnkgraph convert graph.npz graph.gexf --labels table.csv::kind
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph, read_labels, say_order
-    from nnkgraph.cli.outcome import say_sidecar
-
-    inputs = [graph, *([labels] if labels else [])]
-    formats.check_output(output, format=to, no_clobber=no_clobber, inputs=inputs)
+    files.expect(labels, others=[graph])
+    files.check_output(output, format=to)
     if labels is not None:
         formats.check_classes(output, format=to)
-    elif any(value is not None for value in table.values()):
+    elif any(value is not None for value in files.table.values()):
         raise click.UsageError("--delimiter, --header and --id-column are for --labels")
-    read = read_graph(graph, format=from_)
-    classes = None
+    read, classes = read_graph(graph, from_), None
     if labels is not None:
-        classes = read_labels(labels, **table, known=read.ids, minus_one=True)
+        classes = files.labels(labels, known=read.ids, minus_one=True)
         say_order(graph, read.ids, classes)
     formats.write_graph(output, read, format=to, labels=classes)
     talk.summary(f"{output}: {read.n_nodes} nodes, {read.n_edges} edges")
-    say_sidecar(output)
+    outcome.say_sidecar(output)

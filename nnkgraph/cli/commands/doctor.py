@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph import formats
+from nnkgraph.cli import options, progress, talk
 
 if TYPE_CHECKING:
+    from nnkgraph.cli.files import Files
     from nnkgraph.tasks.doctor import Diagnosis
 
 _WIDTH = 30
@@ -23,19 +25,12 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 """What ``build`` takes anyway and need not be written out."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.shared("k kernel sigma search scale workers executor seed")
 @options.for_features
-@options.json_opt
-@options.talk_options
-def command(
-    features: str,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    json: bool,
-    **settings: Any,
-) -> None:
+@options.shared("json")
+def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     """Say what FEATURES are like and what to run on them.
 
     Reports copies, scales, hubs, how much NNK prunes, how its graph differs from
@@ -49,28 +44,17 @@ def command(
       nnkgraph doctor table.csv --id-column id -k 15
       nnkgraph doctor data.h5::features --kernel cosine --json
     """
-    from nnkgraph.cli.files import read_features
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.tasks.doctor import doctor
-
-    reading = {"format": format, **table}
-    matrix = read_features(features, kernel=settings["kernel"], **reading)
-    found = doctor(matrix, progress=Progress(), **settings)
-    for note in found.notes:
-        talk.summary(note)
-    line = _line(features, {**settings, **reading}, found)
-    if json:
-        talk.as_json(_figures(found, line))
-    else:
-        talk.data(_text(features, found, line))
+    given = {**settings, "format": files.format, **files.table}
+    matrix = files.features(features, kernel=settings["kernel"])
+    found = nnkgraph.doctor(matrix, progress=progress.Progress(), **settings)
+    talk.summary(*found.notes)
+    line = _line(features, given, found)
+    text = _text(features, found, line)
+    talk.data(talk.json_text(_figures(found, line)) if json else text)
 
 
 def _line(features: str, given: dict[str, Any], found: Diagnosis) -> str | None:
     """Return the suggested command, ready for a shell."""
-    from pathlib import PurePath
-
-    from nnkgraph import formats
-
     if found.suggestion is None:
         return None
     name = "" if features == "-" else PurePath(formats.split_item(features)[0]).name
@@ -123,10 +107,8 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
         if one.section != section:
             section = one.section
             lines += ["", section]
-        start = "! " if one.advice else "  "
-        lines.append(
-            talk.hanging(start, talk.printable(talk.as_options(one.text)), indent=4)
-        )
+        text = talk.printable(talk.as_options(one.text))
+        lines.append(talk.hanging("! " if one.advice else "  ", text, indent=4))
         lines += _bars(one.bars)
     lines += ["", "suggested"]
     if found.suggestion is None or line is None:
@@ -156,17 +138,15 @@ def _bars(bars: list[tuple[str, int]]) -> list[str]:
     most = max(1, *(count for _, count in bars))
     label = max(len(name) for name, _ in bars)
     digits = len(str(most))
-    plain = _encodable(_BLOCKS) != _BLOCKS
-    drawn = ((name, count, _bar(count / most, plain=plain)) for name, count in bars)
     return [
-        f"    {name:>{label}} {count:>{digits}} {bar}".rstrip()
-        for name, count, bar in drawn
+        f"    {name:>{label}} {count:>{digits}} {_bar(count / most)}".rstrip()
+        for name, count in bars
     ]
 
 
-def _bar(share: float, *, plain: bool) -> str:
+def _bar(share: float) -> str:
     """Return a bar; what is above zero shows."""
-    if plain:
+    if _encodable(_BLOCKS) != _BLOCKS:
         return "#" * max(round(share * _WIDTH), share > 0)
     eighths = max(round(share * _WIDTH * 8), int(share > 0))
     return _BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8].strip()
@@ -174,7 +154,5 @@ def _bar(share: float, *, plain: bool) -> str:
 
 def _encodable(text: str) -> str:
     """Escape what standard output cannot write, instead of failing on it."""
-    import sys
-
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     return text.encode(encoding, "backslashreplace").decode(encoding)

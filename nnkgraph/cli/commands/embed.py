@@ -1,27 +1,21 @@
 """nnkgraph embed: coordinates from a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph.cli import options, progress, talk, types
+from nnkgraph.cli.files import Files, read_graph
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.output(
     "Coordinates: .npy, .npz, .csv or .tsv; '-' is stdout, as .csv.", required=True
 )
 @click.option(
-    "-p",
-    "--dimensions",
-    type=types.whole(1),
-    default=2,
-    show_default=True,
-    help="Coordinates per node.",
+    "-p", "--dimensions", type=types.whole(1), default=2, help="Coordinates per node."
 )
 @options.words(
     "--component",
@@ -29,19 +23,9 @@ from nnkgraph.cli.command import Command
     "largest",
     "Embed the largest component only, or each on its own.",
 )
-@options.graph_format_opt
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
-def command(
-    graph: str,
-    output: str,
-    dimensions: int,
-    component: str,
-    format: str | None,  # noqa: A002 - the option's name
-    no_clobber: bool,
-    json: bool,
-) -> None:
+@options.for_graph
+@options.shared("no_clobber json")
+def command(graph: str, output: str, files: Files, json: bool, **settings: Any) -> None:
     """Embed the nodes of GRAPH by Laplacian eigenmaps.
 
     The coordinates are the eigenvectors f of L f = lambda D f with the smallest
@@ -57,29 +41,16 @@ def command(
       nnkgraph embed graph.npz -p 3 --component each -o coords.csv
       nnkgraph plot graph.npz --coords coords.npy -o graph.png
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import ParameterError
-    from nnkgraph.tasks.embed import embed
     from nnkgraph.tasks.tables import EMBEDDING_SUFFIXES, embedding_content
 
-    if output == "-" and json:
-        raise ParameterError("stdout takes -o - or --json, not both: name a file")
-    endings = () if output == "-" else EMBEDDING_SUFFIXES
-    formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=[graph])
-    nodes = read_graph(graph, format=format)
-    found = embed(
-        nodes,
-        dimensions=dimensions,
-        component=component,
-        name=graph,
-        progress=Progress(),
-    )
-    formats.write_file(output, embedding_content(output, nodes, found))
+    files.expect(others=[graph])
+    files.check_table(output, EMBEDDING_SUFFIXES, json=json)
+    nodes = read_graph(graph, files.format)
+    found = nnkgraph.embed(nodes, name=graph, progress=progress.Progress(), **settings)
+    files.write(output, embedding_content(output, nodes, found))
     _say(output, found.facts)
     if json:
-        talk.as_json(found.facts)
+        talk.data(talk.json_text(found.facts))
 
 
 def _say(output: str, facts: dict[str, Any]) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
-
-if TYPE_CHECKING:
-    from nnkgraph.cli.files import Tables
-    from nnkgraph.data import Features, Graph
-
+import nnkgraph
+from nnkgraph.cli import options, progress, talk
+from nnkgraph.cli.files import Files, read_graph
+from nnkgraph.errors import ParameterError, QualityError
 
 _SHORT = 8
 """Ids up to this length stand for their nodes; longer ones come last in a line."""
@@ -38,41 +34,35 @@ def table_of(entries: list[dict[str, Any]]) -> str:
 
 def _cells(entry: dict[str, Any], *, named: bool) -> list[str]:
     behind = entry["redundant_to_id" if named else "redundant_to"]
+    by = entry["pairwise_by_ids" if named else "pairwise_by"]
+    if entry["kept"] or entry["unwanted"]:
+        pairwise = "-" if entry["kept"] else "alone"
+    elif not by:
+        pairwise = "no"
+    else:
+        pairwise = "yes" if by[0] == behind else f"by {_short(by[0])}"
     return [
         str(entry["rank"]),
-        talk.printable(str(entry["id" if named else "node"])),
-        _number(entry["distance"]),
-        _number(entry["similarity"]),
-        _number(entry["weight"]) if entry["kept"] else "dropped",
+        _short(entry["id" if named else "node"]),
+        _short(entry["distance"], 3),
+        _short(entry["similarity"], 3),
+        _short(entry["weight"], 3) if entry["kept"] else "dropped",
         "0" if abs(entry["residual"]) < _ROUNDING else f"{entry['residual']:.2g}",
-        "-" if behind is None else talk.printable(str(behind)),
-        _number(entry["term"]),
-        _pairwise(entry, behind, named=named),
+        _short(behind),
+        _short(entry["term"], 3),
+        pairwise,
     ]
-
-
-def _pairwise(entry: dict[str, Any], behind: object, *, named: bool) -> str:
-    if entry["kept"]:
-        return "-"
-    if entry["unwanted"]:
-        return "alone"
-    by = entry["pairwise_by_ids" if named else "pairwise_by"]
-    if not by:
-        return "no"
-    return "yes" if by[0] == behind else f"by {talk.printable(str(by[0]))}"
 
 
 def below(facts: dict[str, Any]) -> str:
     """Return what is known of the node as a whole, a line each."""
     dropped = facts["candidate_count"] - facts["kept"]
+    pairwise, against = facts["dropped_pairwise"], facts["kept_against_pairwise"]
     name = str(facts["node"])
     lines: list[tuple[str, Any]] = [
         ("node", name if facts["id"] is None else f"{name} ({facts['id']})"),
         ("kept", f"{facts['kept']} of {facts['candidate_count']}"),
-        (
-            "dropped",
-            f"{dropped}, a single neighbor suffices for {facts['dropped_pairwise']}",
-        ),
+        ("dropped", f"{dropped}, a single neighbor suffices for {pairwise}"),
         ("J", facts["error"]),
         ("K_qq", facts["own_similarity"]),
         ("sum of weights", facts["weight_sum"]),
@@ -80,26 +70,20 @@ def below(facts: dict[str, Any]) -> str:
         ("sigma", facts["sigma"]),
         ("certificate", facts["certificate"]),
     ]
-    if facts["kept_against_pairwise"]:
-        lines.insert(
-            3, ("kept although", f"{facts['kept_against_pairwise']} excluded pairwise")
-        )
+    if against:
+        lines.insert(3, ("kept although", f"{against} excluded pairwise"))
     if "edges" in facts:
         lines.append(("edges in the graph", f"{facts['edges']}, rule {facts['rule']}"))
     return "\n".join(f"{name:<19}  {_short(value)}" for name, value in lines)
 
 
-def _short(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else talk.printable(str(value))
+def _short(value: object, digits: int = 6) -> str:
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return "-" if value is None else talk.printable(str(value))
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @click.option(
     "--node",
@@ -121,18 +105,14 @@ def _number(value: float | None) -> str:
 )
 @options.shared("k method kernel sigma search scale workers executor seed")
 @options.for_features
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
     features: str,
     node: str,
     graph: str | None,
     output: str | None,
     coords: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
     json: bool,
     **settings: Any,
 ) -> None:
@@ -158,112 +138,64 @@ def command(
       nnkgraph explain table.csv --id-column id --node a0 -k 15 -o a0.png
       nnkgraph explain points.npy --node 17 --kernel cosine --json
     """
-    from nnkgraph.cli.files import Tables, read_graph
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.tasks.explain import explain, explain_built
+    from nnkgraph.build.report import CERTIFICATE_LIMIT
+    from nnkgraph.tasks.explain import explain_built, picture
+    from nnkgraph.tasks.plot import SUFFIXES, new_figure, rendered
 
     if coords is not None and output is None:
         raise click.UsageError("--coords is for a picture: say where with -o")
-    files = [one for one in (features, graph, coords) if one is not None]
+    files.expect(features, coords, others=[graph])
     if output is not None:
-        _check_picture(output, files, no_clobber=no_clobber)
+        files.check_file(output, SUFFIXES)
+        new_figure(1, 1)  # a missing package is said before the work, not after it
     kernel, built = settings["kernel"], None
     if graph is not None:
         built = read_graph(graph)
         _check_given(graph, built)
         kernel = built.provenance["kernel"]
-    tables = Tables([features, coords], **table)
-    matrix, where = _read(features, format, coords, tables, kernel)
+    matrix, where = files.features(features, kernel=kernel), None
+    if coords is not None:
+        where = files.coordinates(coords, matrix.ids, gaps=False)
     if output is not None:
-        from nnkgraph.tasks.explain.picture import check_places
-
-        check_places(matrix, where, kernel)
+        picture.check_places(matrix, where, kernel)
     if built is None:
-        found = explain(matrix, node, progress=Progress(), **settings)
+        found = nnkgraph.explain(matrix, node, progress=progress.Progress(), **settings)
     else:
         found = explain_built(
-            matrix, built, node, name=graph or "", progress=Progress()
+            matrix, built, node, name=graph or "", progress=progress.Progress()
         )
-    for note in found.notes:
-        talk.summary(note)
+    talk.summary(*found.notes)
     if output is not None:
-        _draw(output, found, matrix, where)
-    if json:
-        about = {**found.facts, "candidates": found.candidates}
-        talk.as_json(about)
-    else:
-        talk.data(f"{table_of(found.candidates)}\n\n{below(found.facts)}")
-    _check_quality(found)
-
-
-def _read(
-    features: str,
-    format: str | None,  # noqa: A002 - the option's name
-    coords: str | None,
-    tables: Tables,
-    kernel: str,
-) -> tuple[Features, Features | None]:
-    """Read features, and coordinates where there are any."""
-    from nnkgraph.cli.files import read_features
-
-    told = tables.features(features, format)
-    matrix = read_features(features, kernel=kernel, format=format, **told)
-    if coords is None:
-        return matrix, None
-    told = tables.others(coords, for_nodes=True)
-    return matrix, read_features(coords, format=None, **told, known=matrix.ids)
-
-
-def _draw(output: str, found: Any, matrix: Features, where: Features | None) -> None:
-    """Write the picture, and say what it shows."""
-    from nnkgraph import formats
-    from nnkgraph.tasks.explain.picture import draw_explanation, is_projected
-    from nnkgraph.tasks.plot import rendered
-
-    picture = rendered(draw_explanation(found, matrix, where), output)
-    formats.write_file(output, picture)
-    shown = ""
-    if is_projected(matrix, where):
-        columns = matrix.x.shape[1]
-        shown = (
-            f", in the plane where its candidates spread most (of {columns} columns)"
+        figure = picture.draw_explanation(found, matrix, where)
+        files.write(output, rendered(figure, output))
+        shown = ""
+        if picture.is_projected(matrix, where):
+            plane = "in the plane where its candidates spread most"
+            shown = f", {plane} (of {matrix.x.shape[1]} columns)"
+        talk.summary(f"{output}: node {found.name} drawn{shown}")
+    about = {**found.facts, "candidates": found.candidates}
+    text = f"{table_of(found.candidates)}\n\n{below(found.facts)}"
+    talk.data(talk.json_text(about) if json else text)
+    proof = found.facts["certificate"]
+    if proof is not None and not proof <= CERTIFICATE_LIMIT:
+        raise QualityError(
+            f"node {found.name} misses the certificate of {CERTIFICATE_LIMIT:g}: "
+            f"{proof:.1e}; another --sigma may help"
         )
-    talk.summary(f"{output}: node {found.name} drawn{shown}")
 
 
-def _check_picture(output: str, inputs: list[str], *, no_clobber: bool) -> None:
-    from nnkgraph import formats
-    from nnkgraph.tasks.plot import SUFFIXES, new_figure
-
-    formats.check_file(output, suffixes=SUFFIXES, no_clobber=no_clobber, inputs=inputs)
-    new_figure(1, 1)  # a missing package is said before the work, not after it
-
-
-def _check_given(name: str, graph: Graph) -> None:
+def _check_given(name: str, graph: nnkgraph.Graph) -> None:
     """Refuse options that say something else than the graph."""
-    from nnkgraph.errors import ParameterError
     from nnkgraph.tasks.explain import contradictions
 
     ctx = click.get_current_context()
     given = {
         one: ctx.params[one]
         for one in ("k", "method", "kernel", "sigma", "search", "scale", "seed")
-        if ctx.get_parameter_source(one) is not ParameterSource.DEFAULT
+        if ctx.get_parameter_source(one) is not click.core.ParameterSource.DEFAULT
     }
     for option, ours, theirs in contradictions(given, graph, name):
         raise ParameterError(
             f"--{option} {ours} contradicts {name}, which was built with {option} "
             f"{theirs}: leave one out"
-        )
-
-
-def _check_quality(found: Any) -> None:
-    from nnkgraph.build.report import CERTIFICATE_LIMIT
-    from nnkgraph.errors import QualityError
-
-    proof = found.facts["certificate"]
-    if proof is not None and not proof <= CERTIFICATE_LIMIT:
-        raise QualityError(
-            f"node {found.name} misses the certificate of {CERTIFICATE_LIMIT:g}: "
-            f"{proof:.1e}; another --sigma may help"
         )

@@ -1,26 +1,17 @@
 """nnkgraph info: what a graph is like."""
 
-from __future__ import annotations
-
-import click
-
 from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+from nnkgraph.cli.files import Files, read_graph
 
 _LONGEST = 63
 """Characters of a fact that fit a line; --json has all of it."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
-@options.graph_format_opt
-@options.json_opt
-@options.talk_options
-def command(
-    graph: str,
-    format: str | None,  # noqa: A002 - the option's name
-    json: bool,
-) -> None:
+@options.for_graph
+@options.shared("json")
+def command(graph: str, files: Files, json: bool) -> None:
     """Print nodes, edges, degrees, components and weights of GRAPH.
 
     And its provenance: the parameters that it was built with. --json prints long
@@ -32,11 +23,10 @@ def command(
       nnkgraph info graph.graphml --json
     """
     from nnkgraph.build.report import description
-    from nnkgraph.cli.files import read_graph
 
-    known = description(read_graph(graph, format=format))
+    known = description(read_graph(graph, files.format))
     if json:
-        talk.as_json(known)
+        talk.data(talk.json_text(known))
         return
     for name, value in known.items():
         text = _short(value)

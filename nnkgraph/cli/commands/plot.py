@@ -1,29 +1,18 @@
 """nnkgraph plot: a picture of a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli import options, progress, talk, types
+from nnkgraph.cli.files import Files, read_graph, say_order
+from nnkgraph.errors import ParameterError
 
 _MANY = {"degrees": "degree", "errors": "error"}
 """What --what calls these values, which --values takes as well."""
 
-_MEANT_FOR = {
-    "coords": {"graph"},
-    "labels": {"graph", "adjacency"},
-    "values": {"graph"},
-    "edges": {"graph"},
-    "axes": {"graph"},
-    "view": {"graph"},
-}
-"""The kinds of picture in which an option has an effect."""
 
-
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.file(
     "--coords",
@@ -35,14 +24,11 @@ _MEANT_FOR = {
     "--what",
     type=types.Word(["graph", "degrees", "weights", "support", "errors", "adjacency"]),
     default="graph",
-    show_default=True,
     help="The graph itself, how degrees, weights, kept candidates or errors "
     "are distributed, or the matrix.",
 )
 @options.file(
-    "--beside",
-    "A second graph, drawn beside it on the same scales.",
-    metavar="GRAPH2",
+    "--beside", "A second graph, drawn beside it on the same scales.", metavar="GRAPH2"
 )
 @options.file("--labels", "Classes that color the nodes, or order the matrix.")
 @options.file(
@@ -67,17 +53,14 @@ _MEANT_FOR = {
 )
 @click.option("--title", metavar="TEXT", help="What stands above the picture.")
 @options.for_features
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     graph: str,
     output: str,
     what: str,
     beside: str | None,
     title: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
     **given: Any,
 ) -> None:
     """Draw GRAPH as .png, .svg or .pdf, or what --what names.
@@ -97,34 +80,29 @@ def command(
       nnkgraph plot graph.npz --what degrees -o degrees.svg
       nnkgraph plot graph.npz --what adjacency --labels y.csv -o matrix.png
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import read_graph
-    from nnkgraph.cli.progress import Progress
     from nnkgraph.tasks import plot
 
     given["values"] = _MANY.get(given["values"], given["values"])
     _check_options(what, given)
     named = [graph, beside] if beside else [graph]
-    files = [given["coords"], given["labels"], given["values"]]
-    formats.check_file(
-        output,
-        suffixes=plot.SUFFIXES,
-        no_clobber=no_clobber,
-        inputs=[*named, *(one for one in files if one)],
-    )
+    of_file = None if given["values"] in _MANY.values() else given["values"]
+    files.expect(given["coords"], given["labels"], of_file, others=named)
+    files.check_file(output, plot.SUFFIXES)
     plot.new_figure(1, 1)  # a missing package is said before the work, not after it
     graphs = [(name, read_graph(name)) for name in named]
-    read = _read(given, format, table, graphs[0][1].ids)
+    read = _read(given, files, graphs[0][1].ids)
     if what == "graph" and given["coords"] is None:
-        read["coordinates"] = plot.laid_out(graphs, progress=Progress())
-    _say_order(graphs, read)
+        read["coordinates"] = plot.laid_out(graphs, progress=progress.Progress())
+    rows = [read[name] for name in ("coordinates", "labels", "values")]
+    for name, one in graphs:
+        say_order(name, one.ids, *(row for row in rows if not isinstance(row, str)))
     if what == "graph":
         figure = plot.draw(graphs, **read, title=title)
     elif what == "adjacency":
         figure = plot.draw_adjacency(graphs, labels=read["labels"], title=title)
     else:
         figure = plot.draw_histograms(graphs, what, title=title)
-    formats.write_file(output, plot.rendered(figure, output))
+    files.write(output, plot.rendered(figure, output))
     left_out = 0
     if what == "graph":
         left_out = plot.count_unplaced(graphs, read["coordinates"], read["axes"])
@@ -143,24 +121,14 @@ def command(
     talk.summary(f"{output}: {what} of {some} nodes drawn")
 
 
-def _say_order(graphs: list[tuple[str, Any]], read: dict[str, Any]) -> None:
-    """Warn where names of rows are of no use."""
-    from nnkgraph.cli.files import say_order
-
-    beside = [read[name] for name in ("coordinates", "labels", "values")]
-    for name, graph in graphs:
-        say_order(name, graph.ids, *(one for one in beside if not isinstance(one, str)))
-
-
 def _check_options(what: str, given: dict[str, Any]) -> None:
     """Refuse what would have no effect."""
-    from nnkgraph.errors import ParameterError
-
-    for name, kinds in _MEANT_FOR.items():
+    for name in ("coords", "labels", "values", "edges", "axes", "view"):
+        kinds = ("graph", "adjacency") if name == "labels" else ("graph",)
         if given[name] is not None and what not in kinds:
             raise ParameterError(
                 f"--{name} has no effect on --what {what}; leave it out, or ask for "
-                f"--what {' or '.join(sorted(kinds, reverse=True))}"
+                f"--what {' or '.join(kinds)}"
             )
     for name in ("axes", "view"):
         if given[name] is not None and given["coords"] is None:
@@ -172,25 +140,16 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
 
 
 def _read(
-    given: dict[str, Any],
-    format_: str | None,
-    table: dict[str, Any],
-    ids: tuple[str, ...] | None,
+    given: dict[str, Any], files: Files, ids: tuple[str, ...] | None
 ) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
-    from nnkgraph.cli.files import Tables, read_features, read_labels, read_values
-
     coords, labels, values = given["coords"], given["labels"], given["values"]
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
-    of_file = None if values in {"degree", "error"} else values
-    tables = Tables([coords, labels, of_file], **table)
     if coords is not None:
-        own = {"format": format_, **tables.others(coords, format_, for_nodes=True)}
-        found["coordinates"] = read_features(coords, **own, known=ids, gaps=True)
+        found["coordinates"] = files.coordinates(coords, ids, format=files.format)
     if labels is not None:
-        own = {"known": ids, **tables.labels(labels)}
-        found["labels"] = read_labels(labels, **own, minus_one=True)
-    if of_file is not None:
-        found["values"] = read_values(of_file, **tables.labels(of_file), known=ids)
+        found["labels"] = files.labels(labels, known=ids, minus_one=True)
+    if values is not None and values not in _MANY.values():
+        found["values"] = files.values(values, ids)
     found |= {name: given[name] for name in ("axes", "view")}
     return {**found, "edges": given["edges"] or "alpha"}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph.cli import options, progress, talk, types
+from nnkgraph.cli.files import Files, read_graph, say_order
+from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Graph
-    from nnkgraph.data.labels import Labels
     from nnkgraph.tasks.propagate import Propagated
 
 
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.file(
     "--labels",
@@ -45,9 +46,7 @@ if TYPE_CHECKING:
 @options.seed("For --sample.")
 @click.option("--missing", metavar="VALUE", help="One more value that is no label.")
 @options.for_labels
-@options.no_clobber_opt
-@options.json_opt
-@options.talk_options
+@options.shared("no_clobber json")
 def command(
     graph: str,
     labels: str,
@@ -56,11 +55,9 @@ def command(
     truth: str | None,
     share: float | None,
     seed: int,
-    format: str | None,  # noqa: A002 - the option's name
-    no_clobber: bool,
+    files: Files,
     json: bool,
     missing: str | None,
-    table: dict[str, Any],
 ) -> None:
     """Propagate LABELS over GRAPH by harmonic functions.
 
@@ -77,61 +74,38 @@ def command(
       nnkgraph propagate graph.npz --labels y.npy --sample 0.05 -o all.npz
       nnkgraph propagate graph.npz --labels y.npy --truth z.npy -o all.csv --json
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import Tables, read_graph, read_labels, say_order
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import ParameterError
-    from nnkgraph.tasks.propagate import propagate
+    from nnkgraph.tasks.propagate import sample
     from nnkgraph.tasks.tables import LABEL_SUFFIXES, label_content
 
     if truth is not None and share is not None:
         raise ParameterError(
             "--sample takes the truth from --labels: leave out --truth"
         )
-    inputs = [graph, labels, *([truth] if truth else [])]
-    if output == "-" and json:
-        raise ParameterError("stdout takes -o - or --json, not both: name a file")
-    endings = () if output == "-" else LABEL_SUFFIXES
-    formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=inputs)
-    nodes = read_graph(graph, format=format)
-    meaning: dict[str, Any] = {"missing": missing, "minus_one": True}
-    tables = Tables([labels, truth], **table)
-    meaning["known"] = nodes.ids
-    known = read_labels(labels, **meaning, **tables.labels(labels))
-    real = read_labels(truth, **meaning, **tables.labels(truth)) if truth else None
+    files.expect(labels, truth, others=[graph])
+    files.check_table(output, LABEL_SUFFIXES, json=json)
+    nodes = read_graph(graph, files.format)
+    meaning = {"missing": missing, "minus_one": True, "known": nodes.ids}
+    known = files.labels(labels, **meaning)
+    real = files.labels(truth, **meaning) if truth else None
     say_order(graph, nodes.ids, known, real)
-    some, real = _prepared(nodes, graph, known, real, share, seed)
-    found = propagate(nodes, some, laplacian=laplacian, name=graph, progress=Progress())
+    some = known.for_rows(nodes.n_nodes, nodes.ids, graph)
+    real = real and real.for_rows(nodes.n_nodes, nodes.ids, graph)
+    if share is not None:
+        some, real = replace(some, codes=sample(some.codes, share, seed)), some
+    found = nnkgraph.propagate(
+        nodes, some, laplacian=laplacian, name=graph, progress=progress.Progress()
+    )
     checked = _checked(found, some, real)
-    formats.write_file(output, label_content(output, nodes, found, some.classes))
+    files.write(output, label_content(output, nodes, found, some.classes))
     drawn = {} if share is None else {"sample": share, "seed": seed}
     about = {**found.facts, "classes": list(some.classes), **drawn, "error": checked}
     _say(graph, output, labels, about)
     if json:
-        talk.as_json(about)
-
-
-def _prepared(
-    nodes: Graph,
-    graph: str,
-    known: Labels,
-    real: Labels | None,
-    share: float | None,
-    seed: int,
-) -> tuple[Labels, Labels | None]:
-    """Bring labels into the order of the nodes, and hide some of them."""
-    from dataclasses import replace
-
-    from nnkgraph.tasks.propagate import sample
-
-    known = known.for_rows(nodes.n_nodes, nodes.ids, graph)
-    if share is not None:
-        return replace(known, codes=sample(known.codes, share, seed)), known
-    return known, real and real.for_rows(nodes.n_nodes, nodes.ids, graph)
+        talk.data(talk.json_text(about))
 
 
 def _checked(
-    found: Propagated, some: Labels, real: Labels | None
+    found: Propagated, some: nnkgraph.Labels, real: nnkgraph.Labels | None
 ) -> dict[str, Any] | None:
     """Compare with the truth, where there is one."""
     from nnkgraph.tasks.propagate import errors
@@ -175,8 +149,7 @@ def _say(graph: str, output: str, labels: str, about: dict[str, Any]) -> None:
         )
     if len(about["classes"]) == 1:
         talk.warning(f"{labels}: there is only one class, and every node gets it")
-    error = about["error"]
-    if error:
+    if error := about["error"]:
         share = error["of_reached"]
         part = "" if share is None else f"error {share:.2%} of the reached, "
         talk.summary(

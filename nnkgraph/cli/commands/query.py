@@ -1,26 +1,21 @@
 """nnkgraph query: neighborhoods of new points."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph import formats
+from nnkgraph.cli import options, outcome, progress, talk
+from nnkgraph.cli.files import Files
 
 
-@click.command(cls=Command)
+@options.command
 @click.argument("data", type=click.Path())
 @click.argument("queries", type=click.Path())
 @options.output_opt
-@click.option(
-    "-k",
-    "--k",
-    type=types.whole(1),
-    default=None,
-    show_default="30, or all rows where there are fewer",
-    help="Candidates per query.",
+@options.candidates(
+    "Candidates per query.", default="30, or all rows where there are fewer"
 )
 @options.shared("method kernel sigma search scale")
 @click.option(
@@ -33,18 +28,10 @@ from nnkgraph.cli.command import Command
 )
 @options.shared("workers executor seed")
 @options.for_features
-@options.no_clobber_opt
+@options.shared("no_clobber")
 @click.option("--json", is_flag=True, help="Print a JSON report.")
-@options.talk_options
 def command(
-    data: str,
-    queries: str,
-    output: str,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
-    json: bool,
-    **settings: Any,
+    data: str, queries: str, output: str, files: Files, json: bool, **settings: Any
 ) -> None:
     """Find the neighborhoods of QUERIES among the rows of DATA.
 
@@ -59,35 +46,15 @@ def command(
       nnkgraph query train.npy test.npy -o neighbors.tsv -k 20 --normalize
       nnkgraph query points.npy points.npy -o own.npz --exclude-identical
     """
-    from nnkgraph import formats
-    from nnkgraph.build.query import query
-    from nnkgraph.cli.files import Tables, read_features, split_format
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import ParameterError
-
-    if data == queries == "-":
-        raise ParameterError("standard input can be read once only: name a file")
-    inputs = [data, queries]
-    read_format, write_format = split_format(format, inputs, output, kind="answers")
-    formats.check_output(
-        output,
-        format=write_format,
-        kind="answers",
-        no_clobber=no_clobber,
-        inputs=inputs,
-    )
-    tables = Tables(inputs, **table)
-    known = read_features(
-        data, format=read_format, **tables.features(data, read_format)
-    )
-    asked = read_features(
-        queries, format=read_format, **tables.others(queries, read_format)
-    )
-    answers = query(known, asked, progress=Progress(), **settings)
+    files.expect(data, queries)
+    write_format = files.split_format(output, "answers")
+    files.check_output(output, format=write_format, kind="answers")
+    known, asked = files.features(data), files.more_rows(queries)
+    answers = nnkgraph.query(known, asked, progress=progress.Progress(), **settings)
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)
     if json:
-        talk.as_json(answers.report)
+        talk.data(talk.json_text(answers.report))
 
 
 def _say(output: str, report: dict[str, Any]) -> None:
@@ -101,11 +68,4 @@ def _say(output: str, report: dict[str, Any]) -> None:
         f"{report['neighbors_per_query']:.2f} neighbors each, without any: "
         f"{report['without_neighbors']}, equal to a row: {report['identical']}"
     )
-    proof, error = report["certificate"], report["error"]
-    if proof:
-        talk.summary(
-            f"certificate: {proof['kkt_max']:.1e} at the worst query, failed: "
-            f"{proof['nodes_failed']}"
-        )
-    if error:
-        talk.summary(f"mean error J {error['mean']:.4g}")
+    talk.summary(*outcome.proofs(report, "query"))

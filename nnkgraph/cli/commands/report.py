@@ -1,16 +1,14 @@
 """nnkgraph report: one page about a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import click
+from nnkgraph.cli import options, progress, talk
+from nnkgraph.cli.files import Files, read_graph, say_order
+from nnkgraph.errors import QualityError
+from nnkgraph.runtime.limits import in_words
 
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
 
-
-@click.command(cls=Command)
+@options.command
 @options.graph_arg
 @options.output(
     "Where the page goes; '-' is stdout.", required=True, metavar="FILE.html"
@@ -25,17 +23,14 @@ from nnkgraph.cli.command import Command
     show_default="laid out by its edges",
 )
 @options.for_features
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     graph: str,
     output: str,
     features: str | None,
     labels: str | None,
     coords: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
 ) -> None:
     """Write one .html page about GRAPH, to open in any browser.
 
@@ -48,49 +43,26 @@ def command(
       nnkgraph report graph.npz --features points.npy --labels y.csv -o graph.html
       nnkgraph report graph.npz --coords umap.npy -o graph.html
     """
-    from nnkgraph import formats
-    from nnkgraph.cli.files import (
-        Tables,
-        read_features,
-        read_graph,
-        read_labels,
-        say_order,
-    )
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.runtime.limits import in_words
     from nnkgraph.tasks.page import MOST_NODES, page_facts, written
 
-    given = [one for one in (graph, features, labels, coords) if one is not None]
-    endings = () if output == "-" else (".html", ".htm")
-    formats.check_file(output, suffixes=endings, no_clobber=no_clobber, inputs=given)
-    tables = Tables([features, labels, coords], **table)
-    nodes = read_graph(graph)
+    files.expect(features, labels, coords, others=[graph])
+    files.check_file(output, (".html", ".htm"), stdout=True)
+    nodes, found = read_graph(graph), dict[str, Any]()
     gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
-    found: dict[str, Any] = {}
     if features is not None:
-        said = {"format": format, **tables.features(features, format)}
         sparse: Any = "similarities" if gram else "rows"
-        found["features"] = read_features(features, **said, sparse=sparse)
+        found["features"] = files.features(features, sparse=sparse)
     if labels is not None:
-        found["labels"] = read_labels(
-            labels, **tables.labels(labels), known=nodes.ids, minus_one=True
-        )
+        found["labels"] = files.labels(labels, known=nodes.ids, minus_one=True)
     if coords is not None:
-        said = {"format": None, **tables.others(coords, for_nodes=True)}
-        found["coordinates"] = read_features(coords, **said, known=nodes.ids, gaps=True)
+        found["coordinates"] = files.coordinates(coords, nodes.ids)
     say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
-    facts = page_facts(nodes, name=graph, **found, progress=Progress())
+    facts = page_facts(nodes, name=graph, **found, progress=progress.Progress())
     content = written(graph, facts).encode("utf-8")
-    formats.write_file(output, content)
+    files.write(output, content)
     drawn = "drawn" if nodes.n_nodes <= MOST_NODES else "too many to be drawn"
     talk.summary(f"{output}: {in_words(len(content))}, {nodes.n_nodes} nodes {drawn}")
-    _check(graph, facts)
-
-
-def _check(graph: str, facts: dict[str, Any]) -> None:
-    """Say also here what the page says of a graph that its features do not give."""
-    from nnkgraph.errors import QualityError
-
+    # What the page says of a graph that its features do not give is said here, too.
     for _, status, text in facts["checks"] or ():
         if status == "not checked":
             talk.warning(f"{graph}: not checked: {text}")

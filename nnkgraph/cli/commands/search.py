@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph import formats
+from nnkgraph.cli import options, progress, talk
+from nnkgraph.cli.commands.build import check_shard_file
+from nnkgraph.cli.files import Files, folder_of
 
 if TYPE_CHECKING:
     from nnkgraph.build.shards import Shard
@@ -17,23 +20,20 @@ _STORED = ("kernel", "scale", "duplicates", "seed")
 """Settings that the candidates depend on, beside k and the search."""
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.output_opt
 @options.shared("k kernel search scale duplicates workers")
 @options.shared("executor shard memory resume block_timeout seed")
 @options.for_features
-@options.no_clobber_opt
-@options.talk_options
+@options.shared("no_clobber")
 def command(
     features: str,
     output: str,
     shard: Shard | None,
     memory: int | None,
     resume: str | None,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    no_clobber: bool,
+    files: Files,
     **settings: Any,
 ) -> None:
     """Find the k nearest rows of every row of FEATURES.
@@ -49,35 +49,22 @@ def command(
       nnkgraph build points.npy -o graph.npz --search precomputed:path=knn.npz
       nnkgraph search points.npy -o 2.npz --shard 2/7
     """
-    from nnkgraph import formats
-    from nnkgraph.build import report
-    from nnkgraph.build.graph import find_candidates
-    from nnkgraph.build.shards import search_shard, write_part
-    from nnkgraph.cli.commands.build import check_shard_file
-    from nnkgraph.cli.files import folder_of, read_features, split_format
-    from nnkgraph.cli.progress import Progress
+    from nnkgraph.build import report, shards
     from nnkgraph.runtime.arrays import limited
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
-    read_format, write_format = split_format(
-        format, [features], output, kind="candidates"
-    )
-    checked: dict[str, Any] = {"no_clobber": no_clobber, "inputs": [features]}
+    files.expect(features)
+    write_format = files.split_format(output, "candidates")
     if shard is None:
-        formats.check_output(output, format=write_format, kind="candidates", **checked)
+        files.check_output(output, format=write_format, kind="candidates")
     else:
-        check_shard_file(output, write_format, **checked)
+        check_shard_file(output, write_format, files)
     click.get_current_context().with_resource(limited(memory))
-    kernel = settings["kernel"]
-    reading = {"format": read_format, **table}
-    matrix = read_features(features, kernel=kernel, sparse="rows", **reading)
-    running: dict[str, Any] = {
-        "resume": resume,
-        "shared_dir": folder_of(output),
-        "progress": Progress(),
-    }
+    matrix = files.features(features, kernel=settings["kernel"], sparse="rows")
+    running: dict[str, Any] = {"resume": resume, "progress": progress.Progress()}
+    running["shared_dir"] = folder_of(output)
     if shard is None:
-        found = find_candidates(matrix, **settings, **running)
+        found = nnkgraph.find_candidates(matrix, **settings, **running)
         n, k = (int(size) for size in found.index.shape)
         used = {name: settings[name] for name in _STORED}
         about = report.provenance(matrix, {**used, "k": k, "search": found.backend})
@@ -85,19 +72,16 @@ def command(
         notes = found.notes
         done = _said(n, k, found.backend, found.recall)
     else:
-        part = search_shard(matrix, shard, **settings, **running)
-        write_part(output, part)
+        part = shards.search_shard(matrix, shard, **settings, **running)
+        shards.write_part(output, part)
         notes = part.notes
         known, k = part.common["search"], part.common["settings"]["k"]
         done = _said(len(part.rows), k, known["backend"], known["recall"])
         done = f"shard {shard}, {done}"
     if resume:
         remove_checkpoint(Path(resume))
-    for warning in matrix.warnings:
-        talk.warning(warning)
-    for note in notes:
-        talk.summary(note)
-    talk.summary(f"{output}: {done}")
+    talk.warning(*matrix.warnings)
+    talk.summary(*notes, f"{output}: {done}")
 
 
 def _said(n: int, width: int, backend: str, recall: float | None) -> str:

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnkgraph.cli import options, talk, types
-from nnkgraph.cli.command import Command
+import nnkgraph
+from nnkgraph.cli import options, progress, talk, types
+from nnkgraph.cli.files import Files, read_graph
+from nnkgraph.errors import QualityError
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.verify import Verification
 
 
-@click.command(cls=Command)
+@options.command
 @options.features_arg
 @options.graph_arg
 @click.option(
@@ -25,17 +27,8 @@ if TYPE_CHECKING:
 )
 @options.seed("For the draw of the sample.")
 @options.for_features
-@options.json_opt
-@options.talk_options
-def command(
-    features: str,
-    graph: str,
-    sample: int | None,
-    seed: int,
-    format: str | None,  # noqa: A002 - the option's name
-    table: dict[str, Any],
-    json: bool,
-) -> None:
+@options.shared("json")
+def command(features: str, graph: str, files: Files, json: bool, **draw: Any) -> None:
     """Derive GRAPH again by a slow independent path and compare.
 
     The parameters are those that the graph carries. Distances, similarities and every
@@ -49,22 +42,16 @@ def command(
       nnkgraph verify points.npy graph.tsv --sample 1000
       nnkgraph verify points.npy graph.npz --json
     """
-    from nnkgraph.cli.files import read_features, read_graph, split_format
-    from nnkgraph.cli.progress import Progress
-    from nnkgraph.errors import QualityError
-    from nnkgraph.tasks.verify import verify
-
-    of_features, of_graph = split_format(format, [features], graph)
-    known = read_graph(graph, format=of_graph)
+    files.expect(features)
+    known = read_graph(graph, files.split_format(graph))
     kernel = str(known.provenance.get("kernel", ""))
     gram = kernel.partition(":")[0] == "precomputed"  # others may be gone by now
-    sparse: Any = "similarities" if gram else ""
-    matrix = read_features(features, format=of_features, sparse=sparse, **table)
-    found = verify(
-        matrix, known, sample=sample, seed=seed, name=graph, progress=Progress()
+    matrix = files.features(features, sparse="similarities" if gram else "")
+    found = nnkgraph.verify(
+        matrix, known, name=graph, progress=progress.Progress(), **draw
     )
     if json:
-        talk.as_json(_described(found))
+        talk.data(talk.json_text(_described(found)))
     else:
         for check in found.checks:
             start = f"{check.status:<12} {check.name:<11} "
