@@ -173,7 +173,6 @@ def build_graph(
                 neighborhoods,
                 rows,
                 report.own_similarity(rows.x, found, kernel, settings.method),
-                report.reach(found),
                 stored,
                 report.input_facts(features),
                 features.ids,
@@ -272,7 +271,6 @@ class Solved:
     """The neighborhoods of all rows, and what is known about them."""
 
     candidates: Candidates
-    """Their distances are not looked at any more."""
 
     found: Neighborhoods
 
@@ -281,8 +279,6 @@ class Solved:
 
     own: FloatArray | None
     """(n,) similarities of the rows with themselves: see `report.own_similarity`."""
-
-    reach: report.Reach
 
     settings: dict[str, Any]
     """The parameters that determine the graph, to be stored with it."""
@@ -370,7 +366,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
             more=solved.facts,
             warnings=[
                 *solved.warnings,
-                *report.bandwidth_warnings(settings["sigma"], solved.reach),
+                *report.bandwidth_warnings(settings["sigma"], report.reach(candidates)),
                 *method.remarks(candidates, found),
                 *report.copy_warnings(apart, solved.tips),
                 *report.graph_warnings(facts, solved.tips),

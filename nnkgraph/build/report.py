@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,17 +30,6 @@ if TYPE_CHECKING:
 
 CERTIFICATE_LIMIT = 1e-9
 """A node whose certificate is above this counts as failed."""
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How far away candidates are; not finite where a node has none."""
-
-    near: FloatArray
-    """(n,) the distance of each node's first candidate."""
-
-    far: FloatArray
-    """(n,) the distance of its last one."""
 
 
 _PACKAGES = ("h5py", "numba", "numpy", "pynndescent", "scipy")
@@ -202,24 +190,26 @@ def input_facts(features: Features) -> dict[str, Any]:
     }
 
 
-def reach(candidates: Candidates) -> Reach:
-    """Return how far the candidates are."""
+def reach(candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+    """Return the distances of first and last candidates; not finite without any."""
     distance = candidates.distance
     if not distance.shape[1]:
         none = np.full(len(distance), np.inf)
-        return Reach(none, none)
+        return none, none
     far = np.empty(len(distance))
     for rows in row_slices(len(distance), 24 * distance.shape[1]):
         known = distance[rows]
         far[rows] = np.where(np.isfinite(known), known, -np.inf).max(axis=1)
-    return Reach(distance[:, 0], far)
+    return distance[:, 0], far
 
 
-def bandwidth_warnings(sigma: float | None, known: Reach) -> list[str]:
+def bandwidth_warnings(
+    sigma: float | None, known: tuple[FloatArray, FloatArray]
+) -> list[str]:
     """Say so where a bandwidth is far from the distances it is meant for."""
     if sigma is None:
         return []
-    near, far = (one[np.isfinite(one)] for one in (known.near, known.far))
+    near, far = (one[np.isfinite(one)] for one in known)
     if len(near) and np.median(near) > 6.5 * sigma:
         lost = int((near > 6.5 * sigma).sum())
         message = (

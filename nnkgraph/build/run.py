@@ -6,9 +6,9 @@ its budget is checked, its checkpoint is open and its workers are ready.
 
 from __future__ import annotations
 
-import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,10 @@ from nnkgraph.data import Candidates, SparseGram, SparseRows
 from nnkgraph.data.duplicates import distinct_rows
 from nnkgraph.data.scaling import Scaling
 from nnkgraph.data.sparse import work_columns
+from nnkgraph.errors import InputError
 from nnkgraph.runtime import arrays, blocks, registry
 from nnkgraph.runtime.arrays import converted
-from nnkgraph.runtime.checkpoint import open_checkpoint
+from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
 from nnkgraph.runtime.executors import open_pool
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.search import Wanted, index_dtype
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
-    from nnkgraph.runtime.checkpoint import Block, Checkpoint
     from nnkgraph.runtime.executors import Executor, Pool
     from nnkgraph.search import Search
 
@@ -219,8 +219,13 @@ def open_run(
     facts: dict[str, Any] = {}
     if running.resume is not None or shard is not None:
         facts = settings.facts(features)
+    if shard is not None:
+        facts["shard"] = str(shard)
+    folder = running.resume
     with (
-        _checkpoint(running.resume, facts, shard) as checkpoint,
+        (
+            nullcontext() if folder is None else open_checkpoint(Path(folder), facts)
+        ) as checkpoint,
         open_pool(
             running.executor,
             running.workers,
@@ -308,40 +313,38 @@ ABOUT: dict[str, Any] = {
 """What is known about candidates besides their arrays."""
 
 
-@contextmanager
-def _checkpoint(
-    folder: str | Path | None, facts: dict[str, Any], shard: Shard | None
-) -> Iterator[Checkpoint | None]:
-    """Open the checkpoint of a run or of one of its shards, where one is wanted."""
-    if folder is None:
-        yield None
-        return
-    if shard is not None:
-        facts = facts | {"shard": str(shard)}
-    with open_checkpoint(Path(folder), facts) as checkpoint:
-        yield checkpoint
+def candidates_block(found: Candidates, rows: range, n: int) -> Block:
+    """Return the candidates of some of n rows as they are kept."""
+    index = converted(found.index, index_dtype(n))
+    about = {name: getattr(found, name) for name in ABOUT}
+    return Block(
+        "candidates", rows, {"index": index, "distance": found.distance}, about
+    )
 
 
-def _candidates(block: Block, n: int) -> Candidates | None:
-    """Return the candidates of a block, or None where they are damaged.
+def check_candidates(block: Block, n: int) -> None:
+    """Refuse candidates that are no rows, the row itself, or there twice.
 
     Compiled code takes row numbers without looking, so they are looked at here.
     """
-    index: Any
-    distance: Any
-    index, distance = block.arrays
-    try:
-        about: Any = json.loads(block.about)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(about, dict) or about.keys() != set(ABOUT):
-        return None
-    if not all(isinstance(about[name], kind) for name, kind in ABOUT.items()):
-        return None
-    if index.size and not (index.min() >= -1 and index.max() < n):
-        return None
-    about["notes"] = tuple(map(str, about["notes"]))
-    return replace(Candidates(index, distance), **about)
+    about, index = block.about, block.arrays["index"]
+    sane = about.keys() == ABOUT.keys() and all(
+        isinstance(about[name], kind) for name, kind in ABOUT.items()
+    )
+    for some in arrays.row_slices(len(index) if index.size else 0, 16 * index.shape[1]):
+        ordered = np.sort(index[some], axis=1)
+        own = np.arange(some.start, some.stop)[:, np.newaxis] + block.rows.start
+        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+        inside = ordered[:, 0].min() >= -1 and ordered[:, -1].max() < n
+        sane = sane and inside and not (twice.any() or (ordered == own).any())
+    if not sane:
+        raise InputError(f"{block.name}: its candidates are damaged")
+
+
+def kept_candidates(block: Block) -> Candidates:
+    """Return candidates that were kept."""
+    about = {**block.about, "notes": tuple(map(str, block.about["notes"]))}
+    return Candidates(block.arrays["index"], block.arrays["distance"], **about)
 
 
 def found_once(
@@ -355,23 +358,15 @@ def found_once(
     if checkpoint is None:
         return search()
     rows = range(n) if span is None else span
-    place = rows.start, rows.stop
-    like: list[Any] = [np.empty((0, k), index_dtype(n)), np.empty((0, k))]
-    block = checkpoint.load("candidates", *place, like)
-    kept = None if block is None else _candidates(block, n)
-    if kept is not None:
-        return kept
+    like = {"index": np.empty((0, k), index_dtype(n)), "distance": np.empty((0, k))}
+    check = partial(check_candidates, n=n)
+    block = checkpoint.load("candidates", rows, like, check)
     if block is not None:
-        checkpoint.warnings.append(
-            f"{checkpoint.folder}: the candidates kept there are none; they were "
-            "searched again"
-        )
+        return kept_candidates(block)
     # Solutions belong to their candidates, and a search may not repeat itself.
     checkpoint.drop("solve")
     found = search()
-    about = {name: getattr(found, name) for name in ABOUT}
     if found.index.shape == (len(rows), k):
-        known = [converted(found.index, like[0].dtype), found.distance]
-        checkpoint.save("candidates", *place, known, json.dumps(about))
+        checkpoint.save(candidates_block(found, rows, n))
         checkpoint.drop("search")
     return found

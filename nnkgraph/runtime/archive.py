@@ -17,7 +17,14 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from nnkgraph.errors import InputError, NnkGraphError
-from nnkgraph.runtime.arrays import check_fits, converted, new_array, row_slices
+from nnkgraph.runtime.arrays import (
+    FloatArray,
+    IndexArray,
+    check_fits,
+    converted,
+    new_array,
+    row_slices,
+)
 from nnkgraph.runtime.files import expect, show
 
 if TYPE_CHECKING:
@@ -26,9 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from nnkgraph.runtime.files import Source
-
-    FloatArray = NDArray[np.floating[Any]]
-    IndexArray = NDArray[np.integer[Any]]
 
 
 REAL = "biuf"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nnkgraph.errors import InputError, ResourceError
 from nnkgraph.runtime.limits import available_memory, free_addresses, taken_memory
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from numpy.typing import NDArray
-
+FloatArray = NDArray[np.floating[Any]]
+IndexArray = NDArray[np.integer[Any]]
 
 SHORT = "/tmp"  # noqa: S108 - names in it are random
 _CHUNK = 1 << 20

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import ResourceError
+from nnkgraph.runtime.checkpoint import Block, Checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.runtime.checkpoint import Checkpoint
     from nnkgraph.runtime.executors import Pool, Shared
 
 _TRIES = 3
@@ -147,13 +147,13 @@ class Kept:
         on_rows: Callable[[int], object],
     ) -> bool:
         """Return whether a block is there; if so, it is put where it belongs."""
-        views = [None if one is None else one.open() for one in outputs]
-        block = self.checkpoint.load(self.stage, start, stop, views)
+        views = _opened(outputs)
+        block = self.checkpoint.load(self.stage, range(start, stop), views)
         if block is None:
             return False
-        for view, array in zip(views, block.arrays, strict=True):
+        for name, view in views.items():
             if view is not None:
-                view[start - first : stop - first] = array
+                view[start - first : stop - first] = block.arrays[name]
         on_rows(stop - start)
         return True
 
@@ -162,8 +162,18 @@ class Kept:
     ) -> None:
         """Keep a block that is done."""
         rows = slice(start - first, stop - first)
-        arrays = [None if one is None else one.open()[rows] for one in outputs]
-        self.checkpoint.save(self.stage, start, stop, arrays)
+        arrays = {
+            name: None if one is None else one[rows]
+            for name, one in _opened(outputs).items()
+        }
+        self.checkpoint.save(Block(self.stage, range(start, stop), arrays))
+
+
+def _opened(outputs: tuple[Shared | None, ...]) -> dict[str, NDArray[Any] | None]:
+    """Return outputs by their place, as blocks have them."""
+    return {
+        str(at): None if one is None else one.open() for at, one in enumerate(outputs)
+    }
 
 
 def kept_in(checkpoint: Checkpoint | None, stage: str) -> Kept | None:

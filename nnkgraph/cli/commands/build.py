@@ -138,8 +138,8 @@ def _build_one(job: _Job, ways: _Ways, settings: dict[str, Any]) -> None:
         k = min(settings["k"] or DEFAULT_K, n)
         if ways.dry_run:
             k = _say_plan(job, ways.shard, matrix, settings)
-        # A shard keeps all weights, which takes more than a graph.
-        rows = 6 * n // ways.shard.count if ways.shard else n
+        # A shard keeps all candidates, which takes more than a graph.
+        rows = 10 * n // ways.shard.count if ways.shard else n
         check_output_room(job.output, rows, k, place.identity[1] if place else 0)
         if ways.dry_run:
             return
