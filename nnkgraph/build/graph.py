@@ -307,12 +307,7 @@ class Solved:
 def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) -> Graph:
     """Join the directions, hang copies on, and sum everything up.
 
-    Parameters
-    ----------
-    solved : Solved
-        The neighborhoods.
-    bridge : callable, optional
-        Connects the components of the graph of the distinct rows.
+    ``bridge`` connects the components of the graph of the distinct rows.
     """
     candidates, found, rows = solved.candidates, solved.found, solved.rows
     settings = solved.settings

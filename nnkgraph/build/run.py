@@ -93,17 +93,13 @@ class Run:
         self, k: int, on_rows: Callable[[int], object] = lambda _: None
     ) -> Wanted:
         """Return what is searched: the k best of these rows for each of them."""
-        kernel = self.settings.kernel
-        return Wanted(
-            self.rows.x,
-            k,
-            kernel.nearness,
-            self.pool,
+        wanted = _wanted(self.rows.x, k, self.settings.kernel, self.pool)
+        return replace(
+            wanted,
             seed=self.settings.seed,
             origin=self.rows.origin,
             first=self.rows.first,
             on_rows=on_rows,
-            similarity=_similarity_of(kernel),
         )
 
     def prepared(self, points: Features) -> Any:
@@ -126,16 +122,9 @@ class Run:
             if k == 0:
                 nothing = np.empty((len(asking), 0))
                 return Candidates(nothing.astype(index_dtype(n)), nothing)
-            wanted = replace(
-                self.wanted(k, on_rows), checkpoint=self.checkpoint, span=self.span
-            )
-            return found_once(
-                self.checkpoint,
-                n,
-                k,
-                lambda: self.settings.search.find(wanted),
-                self.span,
-            )
+            kept, find = self.checkpoint, self.settings.search.find
+            wanted = replace(self.wanted(k, on_rows), checkpoint=kept, span=self.span)
+            return found_once(kept, n, k, lambda: find(wanted), self.span)
 
     def find_and_fit(self) -> tuple[Candidates, Kernel]:
         """Find what the method chooses from; fit the kernel to the k best of it."""
@@ -144,16 +133,9 @@ class Run:
         # Candidates that are known already need no second file.
         all_rows = replace(self, span=None, checkpoint=None) if whole else self
         candidates = all_rows.find()
-        best = replace(
-            candidates,
-            index=candidates.index[:, : settings.k],
-            distance=candidates.distance[:, : settings.k],
-        )
-        fitted = settings.kernel.fit(best)
+        fitted = settings.kernel.fit(_part(candidates, slice(None), settings.k))
         if span is not None and whole:
-            rows = slice(span.start, span.stop)
-            index, distance = candidates.index[rows], candidates.distance[rows]
-            candidates = replace(candidates, index=index, distance=distance)
+            candidates = _part(candidates, slice(span.start, span.stop))
         with self.progress("search"):
             wanted = replace(self.wanted(settings.k), span=span)
             return settings.method.gather(wanted, candidates, fitted), fitted
@@ -162,8 +144,7 @@ class Run:
         """Find and solve its rows; return the fitted kernel with them."""
         candidates, fitted = self.find_and_fit()
         method = self.settings.method
-        unknown = () if method.local else (0, "steps")
-        steps = unknown or (len(candidates.index),)
+        steps = (len(candidates.index), "rows") if method.local else (0, "steps")
         with self.progress("solve", *steps) as on_rows:
             found = solve.solve(
                 self.pool,
@@ -180,6 +161,12 @@ class Run:
         return candidates, fitted, found
 
 
+def _part(found: Candidates, rows: slice, k: int | None = None) -> Candidates:
+    """Return the k best candidates of some rows."""
+    index, distance = found.index[rows, :k], found.distance[rows, :k]
+    return replace(found, index=index, distance=distance)
+
+
 @contextmanager
 def open_run(
     features: Features,
@@ -192,19 +179,8 @@ def open_run(
 ) -> Iterator[Run]:
     """Prepare rows, check the budget, open the checkpoint, and have workers ready.
 
-    Parameters
-    ----------
-    shard : Shard, optional
-        The part of the rows that this run is about.
-    methods : sequence of Method
-        Further methods that the workers have to be ready for.
-    seconds : float, optional
-        What one processor will work, where that is not to find and solve all rows.
-
-    Raises
-    ------
-    ResourceError
-        Where memory or room for temporary files is missing.
+    The workers are ready for further ``methods`` as well. ``seconds`` is what one
+    processor will work, where that is not to find and solve all rows.
     """
     rows, scaling = prepared_rows(features, settings, running.progress)
     span = None
@@ -267,18 +243,17 @@ def estimated_seconds(x: Any, k: int) -> float:
 
 def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:
     """Have everything compiled and every worker ready before the work is timed."""
+    tiny: Any = np.arange(24.0).reshape(6, 4)
     if kernel.base == "gram":
-        tiny: Any = np.exp(-np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))))
-        if isinstance(x, SparseGram):
-            from scipy.sparse import csr_array
-
-            tiny = SparseGram.of(csr_array(tiny))
-    elif isinstance(x, SparseRows):
+        tiny = np.exp(-np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))))
+    if isinstance(x, SparseGram | SparseRows):
         from scipy.sparse import csr_array
 
-        tiny = SparseRows.of(csr_array(np.arange(24.0).reshape(6, 4)), "")
-    else:
-        tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
+        tiny = csr_array(tiny)
+        gram = isinstance(x, SparseGram)
+        tiny = SparseGram.of(tiny) if gram else SparseRows.of(tiny, "")
+    elif kernel.base != "gram":
+        tiny = tiny.astype(x.dtype)
     task = (tiny, kernel, method)
     _tiny_run(task, 0, 1)  # workers then find everything in the cache
     if pool.workers > 1:
@@ -290,17 +265,17 @@ def _tiny_run(task: tuple[Any, Kernel, Method], start: int, _stop: int) -> tuple
     serial: Executor = registry.create("executors", "serial")
     search: Search = registry.create("search", "exact")
     with serial.open(1) as pool:
-        wanted = Wanted(x, 2, kernel.nearness, pool, similarity=_similarity_of(kernel))
-        found = search.find(wanted)
+        found = search.find(_wanted(x, 2, kernel, pool))
         fitted = kernel.fit(found)
         if method.local or start == 0:  # others work in the first process only
             solve.solve(pool, x, found, kernel=fitted, method=method, k=1)
     return ()
 
 
-def _similarity_of(kernel: Kernel) -> Any:
-    """Return what a search asks where no base says how similar rows are."""
-    return kernel if kernel.nearness == "similarity" else None
+def _wanted(x: Any, k: int, kernel: Kernel, pool: Pool) -> Wanted:
+    """Return what is searched; the kernel is asked where no base says what is near."""
+    asked: Any = kernel if kernel.nearness == "similarity" else None
+    return Wanted(x, k, kernel.nearness, pool, similarity=asked)
 
 
 ABOUT: dict[str, Any] = {

@@ -228,29 +228,12 @@ def symmetrize(
     own: FloatArray | None = None,
     first: IndexArray | None = None,
 ) -> tuple[csr_array, int]:
-    """Turn directed weights into an adjacency matrix.
+    """Turn directed weights into an adjacency matrix, symmetric to the bit.
 
-    Parameters
-    ----------
-    candidates, found
-        The (n, m) candidates and their weights and errors.
-    rule : str
-        A name of ``RULES``.
-    min_weight : float
-        Lighter edges are dropped in the end.
-    min_degree : int
-        Each node's own so many heaviest directed edges stay, whatever the rule says.
-    own : (n,) array, optional
-        Every node's similarity with itself, which scales what counts as a tie.
-    first : (n,) array of int, optional
-        The lowest row with the same values, where rows may be identical.
-
-    Returns
-    -------
-    adjacency : csr_array
-        Canonical, and symmetric to the bit unless the rule is ``none``.
-    dropped : int
-        Pairs with a positive weight in some direction that got no edge.
+    Each node's own ``min_degree`` heaviest edges stay, whatever the rule says. ``own``
+    has every node's similarity with itself, which scales what counts as a tie, and
+    ``first`` the lowest row with the same values, where rows may be identical. Returned
+    is also how many pairs with a positive weight in some direction got no edge.
     """
     index, weights, errors = candidates.index, found.weights, found.errors
     n = len(index)

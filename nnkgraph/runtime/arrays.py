@@ -40,13 +40,7 @@ _OWN = re.compile(r"(\d+)-[a-z0-9_]{8}(-[a-z0-9_]{8})?")
 
 @contextmanager
 def scratch_folder(parent: str | None = None) -> Iterator[str]:
-    """Make a folder for temporary files, and remove it in the end.
-
-    Parameters
-    ----------
-    parent : str, optional
-        Where to make it; by default where TMPDIR says.
-    """
+    """Make a folder for temporary files, by default in TMPDIR; it goes in the end."""
     mine = f"nnkgraph-{platform.node()}-"
     place = parent or tempfile.gettempdir()
     try:

@@ -43,22 +43,10 @@ def run(
 ) -> None:
     """Fill ``outputs`` with ``function(arguments, start, stop)`` of all blocks.
 
-    Every output has one row per row of the input. The function's results for a row
-    must not depend on the block the row is in: then neither the number of workers nor
-    the block size nor a lost worker can be seen in the outputs.
-
-    Parameters
-    ----------
-    first : int
-        The number of the first of the rows, where they are a part of more.
-    kept : Kept, optional
-        Where finished blocks are looked up and kept. Its blocks are all alike, however
-        many workers there are.
-
-    Raises
-    ------
-    ResourceError
-        When workers die again and again, or one hangs.
+    Every output has one row per row of the input, from ``first`` on. The function's
+    results for a row must not depend on the block the row is in: then neither the
+    number of workers nor the block size nor a lost worker can be seen in the outputs.
+    Workers that die again and again, or one that hangs, are a `ResourceError`.
     """
     # Kept blocks are alike for all workers; else they suit who is to do them.
     factor, workers = (1, 1) if kept else (pool.block_factor, pool.workers)

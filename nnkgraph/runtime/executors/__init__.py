@@ -120,21 +120,10 @@ def open_pool(
     block_timeout: float = BLOCK_TIMEOUT,
     shared_dir: str | None = None,
 ) -> AbstractContextManager[Pool]:
-    """Open the pool that suits a job.
+    """Open the pool that suits a job of so many seconds on one processor.
 
-    Parameters
-    ----------
-    spec : str
-        An executor as ``name:key=value,...``.
-    workers : int or "auto"
-        How many; "auto" takes the processors granted, with threads for a small job.
-    seconds : float
-        Rough estimate of the work on one processor.
-    block_timeout : float
-        Seconds without a finished block after which worker processes count as hung;
-        0 waits for ever.
-    shared_dir : str, optional
-        A directory for temporary files that workers on other machines have to see.
+    With workers "auto" it is the processors granted, with threads for a small job.
+    A ``block_timeout`` of 0 waits for ever.
     """
     count, in_process = pool_size(spec, workers, seconds=seconds)
     executor: Executor = registry.create("executors", spec)
