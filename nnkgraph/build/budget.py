@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseGram, SparseRows
+from nnkgraph.data import Features, SparseGram, SparseRows
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import memory_limit
@@ -25,7 +25,6 @@ from nnkgraph.runtime.limits import (
 
 if TYPE_CHECKING:
     from nnkgraph.build.settings import Running, Settings
-    from nnkgraph.data import Features
 
 # Fitted to the peaks that runs report: within a third for jobs from 2000 rows on.
 _PROCESS, _WORKER = 130 << 20, 60 << 20

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseGram, SparseRows
+from nnkgraph.data import Candidates, Graph, SparseGram, SparseRows
 from nnkgraph.data.edges import component_labels, with_edges
 from nnkgraph.data.pairs import BASES, DISTANCES, any_value
 from nnkgraph.errors import ParameterError
-from nnkgraph.kernels import Problem
+from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime.jit import borrowed, compiled, frozen
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, FloatArray, Graph, IndexArray
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.data import FloatArray, IndexArray
 
 WAYS = ("none", "mst")
 

@@ -13,22 +13,20 @@ from nnkgraph.build import report
 from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
 from nnkgraph.build.symmetrize import symmetrize
-from nnkgraph.data import Graph
-from nnkgraph.data.duplicates import candidates_with_copies, with_copies
+from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
+from nnkgraph.data.duplicates import Rows, candidates_with_copies, with_copies
 from nnkgraph.data.pairs import DISTANCES, cross_values
 from nnkgraph.data.report import Report
 from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.arrays import new_array, row_slices, within_memory
+from nnkgraph.runtime.arrays import FloatArray, new_array, row_slices, within_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.data import Candidates, Features, FloatArray, Neighborhoods
-    from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
 

@@ -17,17 +17,14 @@ from nnkgraph.build import solve
 from nnkgraph.data import Candidates, Neighborhoods
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
-from nnkgraph.kernels import Problem
-from nnkgraph.runtime.arrays import widened
-from nnkgraph.search import distance_of, ranked
+from nnkgraph.kernels import Kernel, Problem
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, widened
+from nnkgraph.search import Wanted, distance_of, ranked
 from nnkgraph.search.exact import nearest
 
 if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray, IndexArray
-    from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
     from nnkgraph.runtime.executors import Pool
-    from nnkgraph.search import Wanted
 
 _AT_ONCE = 4096
 """Nodes that grow at the same time."""

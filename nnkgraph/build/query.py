@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nnkgraph.build import report, solve
-from nnkgraph.build.run import open_run
+from nnkgraph.build.run import Run, open_run
 from nnkgraph.build.settings import (
     DEFAULT_K,
     Settings,
@@ -17,26 +17,17 @@ from nnkgraph.build.settings import (
     features_of,
     split,
 )
-from nnkgraph.data import Answers, SparseRows
-from nnkgraph.data.duplicates import first_equal
+from nnkgraph.data import Answers, Candidates, Features, Neighborhoods, SparseRows
+from nnkgraph.data.duplicates import Rows, first_equal
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.arrays import within_memory
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from scipy.sparse import csr_array
 
-    from nnkgraph.build.run import Run
-    from nnkgraph.data import (
-        Candidates,
-        Features,
-        FloatArray,
-        IndexArray,
-        Neighborhoods,
-    )
-    from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
     from nnkgraph.search import Search, Wanted
 

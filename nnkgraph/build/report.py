@@ -7,24 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseGram
+from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, SparseGram
 from nnkgraph.data.edges import component_labels
 from nnkgraph.data.report import Certificate
-from nnkgraph.kernels import Problem
-from nnkgraph.runtime.arrays import row_slices
+from nnkgraph.kernels import Kernel, Problem
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
 
 if TYPE_CHECKING:
     from nnkgraph.build.grow import Growth
-    from nnkgraph.data import (
-        Candidates,
-        Features,
-        FloatArray,
-        Graph,
-        IndexArray,
-        Neighborhoods,
-    )
     from nnkgraph.data.duplicates import Rows
-    from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
 
 

@@ -16,17 +16,17 @@ import numpy as np
 
 from nnkgraph.build import solve
 from nnkgraph.build.budget import check_budget, estimate
-from nnkgraph.data import Candidates, SparseGram, SparseRows
-from nnkgraph.data.duplicates import distinct_rows
+from nnkgraph.data import Candidates, Features, Neighborhoods, SparseGram, SparseRows
+from nnkgraph.data.duplicates import Rows, distinct_rows
 from nnkgraph.data.scaling import Scaling
 from nnkgraph.data.sparse import work_columns
 from nnkgraph.errors import InputError
 from nnkgraph.runtime import arrays, blocks, registry
 from nnkgraph.runtime.arrays import converted
 from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
-from nnkgraph.runtime.executors import open_pool
+from nnkgraph.runtime.executors import Executor, Pool, open_pool
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.search import Wanted, index_dtype
+from nnkgraph.search import Search, Wanted, index_dtype
 from nnkgraph.search.auto import exact_seconds, kdtree_seconds
 from nnkgraph.search.exact import GRAIN
 
@@ -35,12 +35,8 @@ if TYPE_CHECKING:
 
     from nnkgraph.build.settings import Running, Settings
     from nnkgraph.build.shards import Shard
-    from nnkgraph.data import Features, Neighborhoods
-    from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
-    from nnkgraph.runtime.executors import Executor, Pool
-    from nnkgraph.search import Search
 
 
 @dataclass(frozen=True)

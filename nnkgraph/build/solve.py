@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import Neighborhoods, SparseGram
+from nnkgraph.data import Candidates, Neighborhoods, SparseGram
 from nnkgraph.data.sparse import share_rows, work_columns
-from nnkgraph.kernels import Problem
+from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from nnkgraph.data import Candidates, FloatArray, IndexArray
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.methods import Method
     from nnkgraph.runtime.checkpoint import Checkpoint
     from nnkgraph.runtime.executors import Pool, Shared

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import ParameterError
-from nnkgraph.runtime.arrays import memory_limit, new_array, row_slices
+from nnkgraph.runtime.arrays import (
+    FloatArray,
+    IndexArray,
+    memory_limit,
+    new_array,
+    row_slices,
+)
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import index_dtype
 
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from nnkgraph.data import Candidates, FloatArray, IndexArray, Neighborhoods
+    from nnkgraph.data import Candidates, Neighborhoods
 
 
 RULES = {

@@ -25,14 +25,12 @@ from nnkgraph.runtime.arrays import (
     new_array,
     row_slices,
 )
-from nnkgraph.runtime.files import expect, show
+from nnkgraph.runtime.files import Source, expect, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
-
-    from nnkgraph.runtime.files import Source
 
 
 REAL = "biuf"

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, ParamSpec, TypeVar
@@ -27,7 +27,6 @@ from nnkgraph.runtime.limits import available_memory, free_addresses, taken_memo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from contextlib import AbstractContextManager
 
 FloatArray = NDArray[np.floating[Any]]
 IndexArray = NDArray[np.integer[Any]]

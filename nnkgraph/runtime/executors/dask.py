@@ -30,7 +30,14 @@ import numpy as np
 import nnkgraph
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.arrays import Keeper, scratch_folder, shared_with
-from nnkgraph.runtime.executors import ArrayFiles, forget_maps, mapped_file
+from nnkgraph.runtime.executors import (
+    ArrayFiles,
+    Executor,
+    Mapped,
+    Pool,
+    forget_maps,
+    mapped_file,
+)
 from nnkgraph.runtime.executors.processes import (
     block_signals,
     check_limits,
@@ -42,7 +49,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nnkgraph.runtime.executors import Executor, Mapped, Pool
 
 _CHECK_INTERVAL = 1.0
 """Seconds without a result after which it is asked whether any worker is left."""

@@ -22,23 +22,28 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.runtime.arrays import SHORT, Keeper, scratch_folder, shared_with
-from nnkgraph.runtime.executors import ArrayFiles, forget_maps, mapped_file
+from nnkgraph.runtime.executors import (
+    ArrayFiles,
+    Executor,
+    Mapped,
+    Pool,
+    forget_maps,
+    mapped_file,
+)
 from nnkgraph.runtime.limits import files_left, processes_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
 
     from numpy.typing import NDArray
 
-    from nnkgraph.runtime.executors import Executor, Mapped, Pool
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

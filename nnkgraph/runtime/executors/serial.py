@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.runtime.arrays import new_array
-from nnkgraph.runtime.executors import Here
+from nnkgraph.runtime.executors import Executor, Here, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
-
-    from nnkgraph.runtime.executors import Executor, Pool
 
 
 @dataclass
