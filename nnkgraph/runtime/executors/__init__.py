@@ -5,8 +5,8 @@ Workers open arrays in this process's memory, or mapped from a file.
 
 from __future__ import annotations
 
+import itertools
 import math
-import os
 import platform
 from dataclasses import dataclass
 from functools import lru_cache
@@ -212,30 +212,26 @@ def mapped_file(array: NDArray[Any]) -> Mapped | None:
     return Mapped(path, array.dtype.str, array.offset, array.shape)
 
 
-class ArrayFiles:
-    """Writes the arrays of one pool into files of a directory."""
+class FilePool:
+    """A pool that shares arrays as files of a directory."""
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._count = 0
+        self.folder = folder
+        self._names = (f"{number}.bin" for number in itertools.count(1))
 
-    def write(self, array: NDArray[Any]) -> Mapped:
-        """Write an array into a new file."""
-        with new_file(self._folder, self._new_name(), array.nbytes) as file:
-            np.ascontiguousarray(array).tofile(file)
-        return Mapped(file.name, array.dtype.str, 0, array.shape)
+    def share(self, array: NDArray[Any], /) -> Mapped:
+        """Return a handle under which every worker can open the array."""
+        return mapped_file(array) or self.write(array)
 
-    def output(self, shape: tuple[int, ...], dtype: Any) -> Mapped:
+    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
         """Return a new array that can be written to, with its room reserved."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
-        with new_file(self._folder, self._new_name(), size) as file:
+        with new_file(self.folder, next(self._names), size) as file:
             reserve(file, size)
         return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
 
-    def contains(self, path: str) -> bool:
-        """Return whether a file is one of these."""
-        return os.path.dirname(path) == self._folder  # noqa: PTH120
-
-    def _new_name(self) -> str:
-        self._count += 1
-        return f"{self._count}.bin"
+    def write(self, array: NDArray[Any]) -> Mapped:
+        """Write an array into a new file."""
+        with new_file(self.folder, next(self._names), array.nbytes) as file:
+            np.ascontiguousarray(array).tofile(file)
+        return Mapped(file.name, array.dtype.str, 0, array.shape)

@@ -31,17 +31,13 @@ import nnkgraph
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.arrays import Keeper, scratch_folder, shared_with
 from nnkgraph.runtime.executors import (
-    ArrayFiles,
     Executor,
+    FilePool,
     Mapped,
     Pool,
     forget_maps,
     mapped_file,
-)
-from nnkgraph.runtime.executors.processes import (
-    block_signals,
-    check_limits,
-    without_main_script,
+    processes,
 )
 
 if TYPE_CHECKING:
@@ -147,7 +143,7 @@ def _file_stamp(path: str) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-class _DaskPool:
+class _DaskPool(FilePool):
     """The workers of one scheduler.
 
     Dask gives the tasks of a lost worker to another by itself. Where there is none for
@@ -171,7 +167,7 @@ class _DaskPool:
         self._client, self._setup, self._worker_timeout = client, setup, worker_timeout
         # Who comes later from another machine cannot write into maps of this one.
         self._hosts = sorted(hosts) if self.in_place else None
-        self._files = ArrayFiles(setup.folder)
+        super().__init__(setup.folder)
         self._address, self._ncores = client.scheduler.address, client.scheduler.ncores
         self._connection = client.scheduler_comm
         self._tasks: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -180,16 +176,13 @@ class _DaskPool:
     def share(self, array: NDArray[Any], /) -> Mapped:
         known = mapped_file(array)
         if known is None:
-            return self._files.write(array)
-        if self._files.contains(known.path) and isinstance(array, np.memmap):
+            return self.write(array)
+        if os.path.dirname(known.path) == self.folder and isinstance(array, np.memmap):  # noqa: PTH120
             array.flush()  # so that other machines see what was written
             return known
         seen = _ask(self._client, _file_stamp, known.path)
         same = {_file_stamp(known.path)} >= set(seen.values())
-        return known if same else self._files.write(array)
-
-    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
-        return self._files.output(shape, dtype)
+        return known if same else self.write(array)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         self._check_connection()
@@ -386,11 +379,13 @@ def _local_cluster(workers: int, timeout: float) -> Iterator[Any]:
     import dask
     from distributed import LocalCluster, Security
 
-    check_limits(workers, processes=12 + 12 * workers, files=40 + 12 * workers)
+    processes.check_limits(
+        workers, processes=12 + 12 * workers, files=40 + 12 * workers
+    )
     with scratch_folder() as folder, ExitStack() as stack:
         config = {"temporary-directory": folder, **_LOCAL_CONFIG}
-        with dask.config.set(config), without_main_script():
-            with block_signals():  # in the thread that will start the workers
+        with dask.config.set(config), processes.without_main_script():
+            with processes.block_signals():  # in the thread that will start the workers
                 cluster = LocalCluster(
                     n_workers=0,
                     threads_per_worker=1,

@@ -28,21 +28,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.runtime.arrays import SHORT, Keeper, scratch_folder, shared_with
-from nnkgraph.runtime.executors import (
-    ArrayFiles,
-    Executor,
-    Mapped,
-    Pool,
-    forget_maps,
-    mapped_file,
-)
+from nnkgraph.runtime.executors import Executor, FilePool, Pool, forget_maps
 from nnkgraph.runtime.limits import files_left, processes_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from multiprocessing.context import BaseContext
-
-    from numpy.typing import NDArray
 
 
 _THREAD_VARIABLES = (
@@ -110,9 +101,11 @@ class _Worker:
             future.set_result(result)
 
 
-class _ProcessPool:
+class _ProcessPool(FilePool):
     """A fixed number of worker processes; once one of them dies, all tasks are lost."""
 
+    # Results go to a file and not through a pipe: a worker that dies in the middle of a
+    # long message would leave its reader waiting for ever.
     in_place = True
     block_factor = 1
 
@@ -132,18 +125,10 @@ class _ProcessPool:
             self._context.set_forkserver_preload(
                 ["nnkgraph.methods.qp", "nnkgraph.data.pairs"]
             )
-        self._files = ArrayFiles(folder)
+        super().__init__(folder)
         self._memory = memory
         self._processes: list[_Worker] = []
         self._waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
-
-    def share(self, array: NDArray[Any], /) -> Mapped:
-        return mapped_file(array) or self._files.write(array)
-
-    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
-        # Results go to a file and not through a pipe: a worker that dies in the middle
-        # of a long message would leave its reader waiting for ever.
-        return self._files.output(shape, dtype)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -298,9 +283,8 @@ def _one_thread_each() -> Iterator[None]:
         yield
     finally:
         for name, value in old.items():
-            if value is None:
-                del os.environ[name]
-            else:
+            del os.environ[name]
+            if value is not None:
                 os.environ[name] = value
 
 
