@@ -10,13 +10,7 @@ import numpy as np
 
 from nnkgraph.build import report, solve
 from nnkgraph.build.run import Run, open_run
-from nnkgraph.build.settings import (
-    DEFAULT_K,
-    Settings,
-    SolveCall,
-    features_of,
-    split,
-)
+from nnkgraph.build.settings import DEFAULT_K, Settings, SolveCall, features_of, split
 from nnkgraph.data import Answers, Candidates, Features, Neighborhoods, SparseRows
 from nnkgraph.data.duplicates import Rows, first_equal
 from nnkgraph.data.pairs import DISTANCES

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 DEFAULT_K = 30
 
+MOST_DIGITS = 15
+"""Significant digits that every decimal number keeps in float64."""
+
 
 class RunningOptions(TypedDict, total=False):
     """How the work is done: the fields of ``Running``."""
@@ -151,7 +154,15 @@ class Settings:
             raise ParameterError(
                 f"method {name!r} needs distinct rows: use duplicates merge or error"
             )
-        check_digits(self.digits)
+        self.check_digits(self.digits)
+
+    @staticmethod
+    def check_digits(digits: int) -> None:
+        """Refuse more digits than numbers have."""
+        if not 0 <= digits <= MOST_DIGITS:
+            raise ParameterError(
+                f"digits must be from 1 to {MOST_DIGITS}, not {digits}"
+            )
 
     @classmethod
     def read(cls, stored: Mapping[str, Any], features: Features) -> Settings:
@@ -313,16 +324,6 @@ def kernel_of(given: Any, sigma: str | float | None = None) -> Kernel:
         with suppress(ValueError):  # it is the name of a rule, which the kernel checks
             sigma = float(sigma)
     return replace(kernel, sigma=sigma)  # type: ignore[no-any-return]
-
-
-MOST_DIGITS = 15
-"""Significant digits that every decimal number keeps in float64."""
-
-
-def check_digits(digits: int) -> None:
-    """Refuse more digits than numbers have."""
-    if not 0 <= digits <= MOST_DIGITS:
-        raise ParameterError(f"digits must be from 1 to {MOST_DIGITS}, not {digits}")
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

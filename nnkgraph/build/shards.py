@@ -19,14 +19,7 @@ from nnkgraph import __version__
 from nnkgraph.build import report
 from nnkgraph.build import run as runs
 from nnkgraph.build.graph import Solved, advice, assembled
-from nnkgraph.build.settings import (
-    GraphCall,
-    SearchCall,
-    Settings,
-    check_digits,
-    features_of,
-    split,
-)
+from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
@@ -623,7 +616,7 @@ def _check_settings(settings: dict[str, Any], part: Part) -> None:
     try:
         method = registry.create("methods", settings["method"])
         check_rule(settings["rule"], has_error=method.has_error, method="")
-        check_digits(settings.get("digits", 0))
+        Settings.check_digits(settings.get("digits", 0))
         sane = (
             settings["min_degree"] >= 0
             and 0 <= settings["min_weight"] < math.inf

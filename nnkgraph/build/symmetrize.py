@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import ParameterError
-from nnkgraph.runtime.arrays import (
-    FloatArray,
-    IndexArray,
-    memory_limit,
-    new_array,
-    row_slices,
-)
+from nnkgraph.runtime import arrays
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import index_dtype
 
@@ -283,8 +278,8 @@ def _joined(
         dropped += join(rows, indptr[1:][rows], False, *nothing)
     np.cumsum(indptr, out=indptr)
     edges = int(indptr[-1])
-    indices = new_array(edges, index_dtype(max(n, edges)))
-    data = new_array(edges, np.float64)
+    indices = arrays.new_array(edges, index_dtype(max(n, edges)))
+    data = arrays.new_array(edges, np.float64)
     for rows in blocks:
         join(rows, indptr[rows].copy(), True, np.asarray(indices), np.asarray(data))
     return _matrix(data, indices, indptr.astype(indices.dtype)), dropped
@@ -303,7 +298,7 @@ def _incoming(
     for rows in row_slices(n, 16 * m):
         count_incoming(_plain(index, rows), start[1:])
     np.cumsum(start, out=start)
-    size = max(_LEAST_BLOCK, min(_BLOCK, memory_limit() // _EDGE_SHARE))
+    size = max(_LEAST_BLOCK, min(_BLOCK, arrays.memory_limit() // _EDGE_SHARE))
     both = start + m * np.arange(n + 1)
     inner = np.searchsorted(both, np.arange(size, both[-1], size))
     cuts = np.unique([0, *inner.tolist(), n])
@@ -311,8 +306,11 @@ def _incoming(
     # First by block, which is appending in few places, and then within each block:
     # appending at every node of a large graph would be all over a mapped file.
     total, place = int(start[-1]), start[cuts[:-1]]
-    source, target = new_array(total, index.dtype), new_array(total, index.dtype)
-    weight = new_array(total, np.float64)
+    source, target = (
+        arrays.new_array(total, index.dtype),
+        arrays.new_array(total, index.dtype),
+    )
+    weight = arrays.new_array(total, np.float64)
     dealt = np.asarray(source), np.asarray(target), np.asarray(weight)
     for rows in row_slices(n, 32 * m):
         nodes = np.repeat(np.arange(rows.start, rows.stop, dtype=index.dtype), m)
@@ -355,8 +353,8 @@ def _directed(
         positive += int((weights[rows] > 0).sum())
     np.cumsum(start, out=start)
     edges = int(start[-1])
-    indices = new_array(edges, index_dtype(max(n, edges)))
-    data = new_array(edges, np.float64)
+    indices = arrays.new_array(edges, index_dtype(max(n, edges)))
+    data = arrays.new_array(edges, np.float64)
     for rows in row_slices(n, 32 * m):
         kept = (weights[rows] >= min_weight) & (weights[rows] > 0)
         row, target, weight = kept.nonzero()[0], index[rows][kept], weights[rows][kept]
@@ -374,7 +372,7 @@ def _least_protected(
     Those are a row's heaviest positive weights; ties go to the lower node number.
     """
     n, m = index.shape
-    least, last = new_array(n, np.float64), new_array(n, index.dtype)
+    least, last = arrays.new_array(n, np.float64), arrays.new_array(n, index.dtype)
     least[:], last[:] = np.inf, -1
     if min(count, m) > 0:
         for rows in row_slices(n, 40 * m):

@@ -17,14 +17,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from nnkgraph.errors import InputError, NnkGraphError
-from nnkgraph.runtime.arrays import (
-    FloatArray,
-    IndexArray,
-    check_fits,
-    converted,
-    new_array,
-    row_slices,
-)
+from nnkgraph.runtime import arrays
 from nnkgraph.runtime.files import Source, expect, show
 
 if TYPE_CHECKING:
@@ -140,7 +133,7 @@ def check_text(values: NDArray[Any], name: str) -> None:
         raise InputError(f"{name}: holds text with characters that do not exist")
 
 
-def as_neighbors(array: ArrayLike, name: str) -> IndexArray:
+def as_neighbors(array: ArrayLike, name: str) -> arrays.IndexArray:
     """Return a 2-D array of whole numbers as indices."""
     values = np.asarray(array)
     if values.ndim != 2:
@@ -158,10 +151,12 @@ def as_neighbors(array: ArrayLike, name: str) -> IndexArray:
         if not (whole.all() and (values == np.trunc(values)).all()):
             raise InputError(f"{name}: the neighbors are not whole numbers")
     wanted = np.int32 if values.dtype == np.int32 else np.int64
-    return converted(values, wanted)
+    return arrays.converted(values, wanted)
 
 
-def as_distances(array: ArrayLike, neighbors: IndexArray, name: str) -> FloatArray:
+def as_distances(
+    array: ArrayLike, neighbors: arrays.IndexArray, name: str
+) -> arrays.FloatArray:
     """Return the distances that belong to some neighbors."""
     values = np.asarray(array)
     check_real(values.dtype, name)
@@ -170,7 +165,7 @@ def as_distances(array: ArrayLike, neighbors: IndexArray, name: str) -> FloatArr
             f"{name}: distances have shape {values.shape}, neighbors {neighbors.shape}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        return converted(values, np.float64)
+        return arrays.converted(values, np.float64)
 
 
 def index_dtype(*largest: int) -> type[np.int32 | np.int64]:
@@ -212,13 +207,13 @@ class Archive:
             return np.zeros(header.shape, header.dtype)
         what = f"the array {show(key)!r}"
         self._taken += header.size
-        check_fits(self._taken, self.name, what, mapped=True)
+        arrays.check_fits(self._taken, self.name, what, mapped=True)
         shape = header.shape[::-1] if header.fortran else header.shape
-        values = new_array(shape, header.dtype)
+        values = arrays.new_array(shape, header.dtype)
         flat = np.asarray(values).reshape(-1).view(np.uint8)
         with self._zip.open(self._members[key]) as stream:
             stream.read(header.offset)
-            for part in row_slices(flat.size, 1):
+            for part in arrays.row_slices(flat.size, 1):
                 chunk = stream.read(part.stop - part.start)
                 if len(chunk) != part.stop - part.start:
                     raise InputError(f"{self.name}: {what} is truncated")
