@@ -16,7 +16,7 @@ from nnkgraph.runtime import limits, registry
 from nnkgraph.runtime.arrays import memory_limit
 from nnkgraph.runtime.executors import pool_size
 from nnkgraph.runtime.files import is_stream
-from nnkgraph.runtime.limits import in_words, taken_memory
+from nnkgraph.runtime.limits import available_memory, in_words, taken_memory
 
 if TYPE_CHECKING:
     from nnkgraph.build.settings import Running, Settings
@@ -109,7 +109,7 @@ def estimate(
 def check_budget(budget: Budget) -> None:
     """Refuse a run for which memory or room for temporary files is missing."""
     # What this process has already taken is neither free nor still to be found.
-    there = min(limits.available_memory() + taken_memory(), memory_limit())
+    there = min(available_memory() + taken_memory(), memory_limit())
     # What there is changes from moment to moment; what may be in files gives way.
     if budget.memory > there and budget.least > there:
         whole = f" by {budget.whole}, as a whole" if budget.whole else ""

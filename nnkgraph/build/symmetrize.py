@@ -36,7 +36,7 @@ RULES = {
 }
 
 # The rules by their place in RULES.
-_ERROR, _ERROR_UNION, _MAX, _MEAN, _MIN, _MUTUAL = range(6)
+_, _ERROR_UNION, _MAX, _MEAN, _MIN, _MUTUAL = range(6)
 
 TIE = 1e-12
 """Errors closer than this share of K_qq are equal: both directions count."""
@@ -52,30 +52,6 @@ bytes while its block is joined."""
 
 
 @compiled
-def _weight(  # noqa: PLR0911 - one line per rule
-    rule: int, there: float, back: float, mutual: bool, lead: float, tie: float
-) -> float:
-    """Return the weight of a pair under a rule; zero means no edge.
-
-    ``lead`` is how much smaller the error of the first node is.
-    """
-    larger = max(there, back)
-    if rule == _MAX:
-        return larger
-    if rule == _MEAN:
-        return (there + back) / 2.0
-    if rule == _MIN:
-        return min(there, back)
-    if rule == _MUTUAL:
-        return (there + back) / 2.0 if there > 0.0 and back > 0.0 else 0.0
-    if not mutual:
-        return larger if rule == _ERROR_UNION else 0.0
-    if abs(lead) <= tie:
-        return larger
-    return there if lead > 0.0 else back
-
-
-@compiled
 def _edge(
     rule: int,
     min_weight: float,
@@ -87,13 +63,27 @@ def _edge(
     lead: float,
     tie: float,
 ) -> float:
-    """Return the weight of a pair's edge; zero where there is none."""
+    """Return the weight of a pair's edge; zero where there is none.
+
+    ``lead`` is how much smaller the error of the first node is.
+    """
     larger = max(there, back)
-    weight = _weight(rule, there, back, mutual, lead, tie)
-    if not mutual and rule == _ERROR and copies:
-        weight = larger  # copies explain each other
-    if protected and (weight == 0.0 or weight < min_weight):
+    if rule == _MAX:
         weight = larger
+    elif rule == _MEAN:
+        weight = (there + back) / 2.0
+    elif rule == _MIN:
+        weight = min(there, back)
+    elif rule == _MUTUAL:
+        weight = (there + back) / 2.0 if there > 0.0 and back > 0.0 else 0.0
+    elif not mutual:  # copies explain each other
+        weight = larger if rule == _ERROR_UNION or copies else 0.0
+    elif abs(lead) <= tie:
+        weight = larger
+    else:
+        weight = there if lead > 0.0 else back
+    if protected and (weight == 0.0 or weight < min_weight):
+        return larger
     return weight if weight >= min_weight or protected else 0.0
 
 
@@ -146,13 +136,7 @@ def join_rows(
     start: Any,
     source: Any,
     arriving: Any,
-    rule: int,
-    min_weight: float,
-    errors: Any,
-    own: Any,
-    same: Any,
-    least: Any,
-    last: Any,
+    known: Any,
     place: Any,
     fill: bool,
     columns: Any,
@@ -161,11 +145,12 @@ def join_rows(
     """Count the edges of some rows in ``place``, or fill them in from there on.
 
     ``order`` sorts every row of ``index``; what arrives at row i is sorted by source
-    and stands from ``start[i]`` on.
+    and stands from ``start[i]`` on. ``known`` is what `symmetrize` knows of all nodes.
 
     Returns how many pairs with a positive weight, of which the lower node is among the
     rows, got no edge.
     """
+    rule, min_weight, errors, own, same, least, last = known
     m, n = index.shape[1], errors.shape[0]
     dropped = 0
     for row in range(index.shape[0]):
@@ -242,26 +227,14 @@ def symmetrize(
         return _directed(index, weights, min_weight)
     if errors is None and rule.startswith("error"):
         raise ParameterError(f"rule {rule!r} needs the errors of the nodes")
-    return _joined(
-        index,
-        weights,
+    known = (
         list(RULES).index(rule),
-        min_weight,
+        float(min_weight),
         frozen(np.zeros(n) if errors is None else errors),
         frozen(np.ones(n) if own is None else own),
         frozen(np.arange(n) if first is None else first),
         *_least_protected(index, weights, min_degree),
     )
-
-
-def _joined(
-    index: IndexArray, weights: FloatArray, *rule: Any
-) -> tuple[csr_array, int]:
-    """Join the two directions of every pair; return the matrix and what was dropped.
-
-    ``rule`` is what `join_rows` has to know besides the edges.
-    """
-    n = len(index)
     blocks, start, source, arriving = _incoming(index, weights)
     indptr, dropped = np.zeros(n + 1, np.int64), 0
 
@@ -271,7 +244,7 @@ def _joined(
         leaving = block, np.argsort(block, axis=1), _plain(weights, rows), rows.start
         begin = start[rows.start : rows.stop + 1] - span.start
         arrived = begin, _plain(source, span), _plain(arriving, span)
-        return int(join_rows(*leaving, *arrived, *rule, place, *out))
+        return int(join_rows(*leaving, *arrived, known, place, *out))
 
     nothing = np.empty(0, index_dtype(n)), np.empty(0)
     for rows in blocks:

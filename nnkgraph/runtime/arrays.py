@@ -9,7 +9,6 @@ import mmap
 import os
 import platform
 import re
-import resource
 import shutil
 import tempfile
 import threading
@@ -23,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nnkgraph.errors import InputError, ResourceError
-from nnkgraph.runtime.limits import available_memory, free_addresses, taken_memory
+from nnkgraph.runtime import limits
+from nnkgraph.runtime.limits import available_memory, taken_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -58,21 +58,11 @@ def scratch_folder(parent: str | None = None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def new_file(folder: str, name: str, size: int) -> AbstractContextManager[BinaryIO]:
-    """Open a new file; one that cannot be written is a lack of room."""
-    return _opened(folder, name, "xb", size)
-
-
-def longer_file(path: str, size: int) -> AbstractContextManager[BinaryIO]:
-    """Open a file that gets longer by so many bytes."""
-    folder, name = os.path.split(path)
-    return _opened(folder, name, "ab", size)
-
-
 @contextmanager
-def _opened(
-    folder: str, name: str, mode: Literal["xb", "ab"], size: int
+def new_file(
+    folder: str, name: str, size: int, mode: Literal["xb", "ab"] = "xb"
 ) -> Iterator[BinaryIO]:
+    """Open a new file, or a longer one; where it cannot be written, room is lacking."""
     try:
         with Path(folder, name).open(mode) as file:
             yield file
@@ -81,6 +71,11 @@ def _opened(
             f"{folder}: cannot write {size} bytes of temporary files "
             f"({error.strerror or error}); set TMPDIR to a directory with room"
         ) from error
+
+
+def longer_file(path: str, size: int) -> AbstractContextManager[BinaryIO]:
+    """Open a file that gets longer by so many bytes."""
+    return new_file(*os.path.split(path), size, "ab")
 
 
 def reserve(file: BinaryIO, size: int) -> None:
@@ -97,14 +92,6 @@ def reserve(file: BinaryIO, size: int) -> None:
         )
 
 
-def free_scratch() -> int:
-    """Return the bytes that temporary files could still take."""
-    try:
-        return shutil.disk_usage(tempfile.gettempdir()).free
-    except OSError:
-        return 0
-
-
 def _remove_orphans(parent: Path, prefix: str) -> None:
     """Remove folders of runs on this machine that were killed."""
     for folder in parent.glob(f"{prefix}*"):
@@ -119,8 +106,6 @@ _FASTEST = 4 << 30
 
 _SHORTEST, _IDLE, _LONGEST = 0.002, 0.02, 1.0
 """Seconds between two looks: at least, where nothing moves, and at most."""
-
-_PAGE = resource.getpagesize()
 
 _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _lock = threading.Lock()
@@ -149,16 +134,6 @@ def give_back() -> None:
             continue
 
 
-def _resident() -> tuple[int, int]:
-    """Return the bytes of this process alone that are in use, and of mapped files."""
-    try:
-        words = Path("/proc/self/statm").read_text(encoding="ascii").split()
-    except OSError:
-        return 0, 0
-    files = int(words[2])
-    return (int(words[1]) - files) * _PAGE, files * _PAGE
-
-
 class Keeper:
     """Keeps this process's memory below a target, as far as mapped files make it up.
 
@@ -168,7 +143,7 @@ class Keeper:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self._libraries = self._files = _resident()[1]
+        self._libraries = self._files = limits.memory_of()[2]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
@@ -185,14 +160,14 @@ class Keeper:
 
     def look(self) -> float:
         """Give back pages where too many are in use; return seconds until next time."""
-        own, files = _resident()
-        self._files = files
+        _, resident, files = limits.memory_of()
+        own, self._files = resident - files, files
         # However much else there is, some pages must stay for the work to go on.
         most = max(self.target - own, self.target // 8)
         mapped = files - self._libraries
         if mapped > most:
             give_back()
-            self._libraries, mapped = _resident()[1], 0
+            self._libraries, mapped = limits.memory_of()[2], 0
         return min(_LONGEST, max(_SHORTEST, (most - mapped) / _FASTEST))
 
     def _keep(self) -> None:
@@ -303,13 +278,7 @@ def is_large(size: int) -> bool:
 
 
 def new_array(shape: tuple[int, ...] | int, dtype: Any) -> NDArray[Any]:
-    """Return a new array: in memory, or in a file that is gone when nobody uses it.
-
-    Raises
-    ------
-    ResourceError
-        Where there is no room on the disk for it.
-    """
+    """Return a new array: in memory, or in a file that is gone when nobody uses it."""
     shape = (shape,) if isinstance(shape, int) else shape
     size = math.prod(shape) * np.dtype(dtype).itemsize
     limit = _active.get()
@@ -325,7 +294,7 @@ def new_array(shape: tuple[int, ...] | int, dtype: Any) -> NDArray[Any]:
             raise
         _remove(name)  # nobody asked for a limit: it may fit into memory
         return np.empty(shape, dtype)
-    return mapped_scratch(file.name, shape, dtype)
+    return mapped_scratch(name, shape, dtype)
 
 
 def new_scratch(size: int) -> AbstractContextManager[BinaryIO]:
@@ -348,8 +317,7 @@ def mapped_scratch(path: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any
     watch(array)
     # Views keep the map alive, not the array. Its space is free once nobody has it.
     weakref.finalize(array._mmap, _remove, path).atexit = False
-    found: NDArray[Any] = array
-    return found
+    return array  # type: ignore[no-any-return]
 
 
 def _remove(path: str) -> None:
@@ -435,9 +403,10 @@ def check_fits(size: int, name: str, what: str, *, mapped: bool = False) -> None
 
     What may be ``mapped`` goes to a file where it is large against a limit.
     """
-    limit, addresses = available_memory(), free_addresses()
+    limit, addresses = available_memory(), limits.free_addresses()
     if mapped and is_large(size) and not 0 <= addresses < size:
-        limit = max(limit, free_scratch())
+        with suppress(OSError):
+            limit = max(limit, shutil.disk_usage(tempfile.gettempdir()).free)
     if size > limit:
         raise InputError(
             f"{name}: {what} claims {size:,} bytes, more than the {limit:,} bytes of "
