@@ -219,21 +219,15 @@ def find_candidates(
 def warn_of_quality(found: Any) -> None:
     """Warn of nodes without a proof, and of neighbors that were not found."""
     proof, recall = found.certificate, found.recall
+    told = [found.failure] if found.failure else []
     if proof is not None and proof.nodes_failed:
-        warnings.warn(
-            f"{proof.nodes_failed} nodes miss their certificate: {proof.max:.2g}",
-            QualityWarning,
-            stacklevel=4,
-        )
-    if found.failure:
-        warnings.warn(found.failure, QualityWarning, stacklevel=4)
+        failed = f"{proof.nodes_failed} nodes miss their certificate"
+        told.insert(0, f"{failed}: {proof.max:.2g}")
     if recall is not None and recall < LOW_RECALL:
-        warnings.warn(
-            f"an estimated share of {recall:.3f} of the nearest neighbors was found; "
-            "`search='exact'` finds all",
-            QualityWarning,
-            stacklevel=4,
-        )
+        share = f"an estimated share of {recall:.3f} of the nearest neighbors was found"
+        told.append(f"{share}; `search='exact'` finds all")
+    for message in told:
+        warnings.warn(message, QualityWarning, stacklevel=4)
 
 
 def advice(settings: Settings) -> str:
@@ -269,9 +263,7 @@ class Solved:
     """The neighborhoods of all rows, and what is known about them."""
 
     candidates: Candidates
-
     found: Neighborhoods
-
     rows: Rows
     """Which of them are copies; the features are not looked at any more."""
 
@@ -285,7 +277,6 @@ class Solved:
     """What `report.input_facts` says."""
 
     ids: tuple[str, ...] | None = None
-
     grown: int = 0
     """Rows that got more candidates than they were given first."""
 
@@ -296,9 +287,7 @@ class Solved:
     """What to try where nodes are left alone."""
 
     workers: int = 1
-
     warnings: tuple[str, ...] = ()
-
     notes: tuple[str, ...] = ()
 
 
@@ -361,8 +350,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
                 *solved.warnings,
                 *report.bandwidth_warnings(settings["sigma"], report.reach(candidates)),
                 *method.remarks(candidates, found),
-                *report.copy_warnings(apart, solved.tips),
-                *report.graph_warnings(facts, solved.tips),
+                *report.graph_warnings(facts, apart, solved.tips),
             ],
             notes=list(solved.notes),
         ),
@@ -403,9 +391,6 @@ def rounded(values: FloatArray, digits: int) -> FloatArray:
     return np.where(there, result, values)
 
 
-_BLOCK_VALUES = 1 << 22
-
-
 def check_distances(kernel: Kernel) -> None:
     """Refuse a kernel that knows similarities only."""
     if kernel.base == "gram":
@@ -429,12 +414,11 @@ def edge_distances(
     city = kernel.nearness == "l1-distance"
     base = "l1-distance" if city else "squared-distance"
     values = np.empty(edges.nnz)
-    most = max(1, _BLOCK_VALUES // x.shape[1])
-    for start in range(0, edges.nnz, most):
-        stop = min(start + most, edges.nnz)
-        rows = np.searchsorted(edges.indptr, np.arange(start, stop), side="right") - 1
-        ends = edges.indices[start:stop, np.newaxis]
-        values[start:stop] = cross_values(x, x[rows], ends, base)[:, 0]
+    for some in row_slices(edges.nnz, 8 * x.shape[1]):
+        every = np.arange(some.start, some.stop)
+        rows = np.searchsorted(edges.indptr, every, side="right") - 1
+        ends = edges.indices[some, np.newaxis]
+        values[some] = cross_values(x, x[rows], ends, base)[:, 0]
     if city:
         return values, "manhattan"
     if registry.spec(kernel).partition(":")[0] == "cosine":

@@ -53,13 +53,6 @@ def copies_apart(graph: Graph, first: IndexArray | None) -> int:
     return int((alike & (np.bincount(label, minlength=count) > 1)).sum())
 
 
-def copy_warnings(apart: int, tips: str) -> list[str]:
-    """Say so where copies of a row see nothing but each other."""
-    if not apart:
-        return []
-    return [f"{apart} components consist only of copies of one row{tips}"]
-
-
 def certificate(found: Neighborhoods, origin: IndexArray | None) -> Certificate | None:
     """Sum up the optimality of all nodes, and name the first that miss it."""
     if found.certificate is None:
@@ -203,27 +196,28 @@ def bandwidth_warnings(
     near, far = (one[np.isfinite(one)] for one in known)
     if len(near) and np.median(near) > 6.5 * sigma:
         lost = int((near > 6.5 * sigma).sum())
-        message = (
-            f"sigma {sigma:.4g} is small beside the distances: {lost} of {len(near)} "
-            "nodes have no candidate with a similarity above 1e-9; try `sigma='local'`"
+        what = (
+            f"is small beside the distances: {lost} of {len(near)} nodes have no "
+            "candidate with a similarity above 1e-9"
         )
-        return [message]
-    if len(far) and 0 < np.median(far) < 0.05 * sigma:
-        message = (
-            f"sigma {sigma:.4g} is large beside most distances: half of the nodes or "
-            "more see only similarities within 0.2 % of 1, and their weights rest on "
-            "the last digits; try `sigma='local'`"
+    elif len(far) and 0 < np.median(far) < 0.05 * sigma:
+        what = (
+            "is large beside most distances: half of the nodes or more see only "
+            "similarities within 0.2 % of 1, and their weights rest on the last digits"
         )
-        return [message]
-    return []
-
-
-def graph_warnings(report: dict[str, Any], tips: str) -> list[str]:
-    """Say so where the result is not what most people want."""
-    n, isolated = report["nodes"], report["isolated"]
-    if n < 2 or isolated <= 0.01 * n:
+    else:
         return []
-    return [f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated{tips}"]
+    return [f"sigma {sigma:.4g} {what}; try `sigma='local'`"]
+
+
+def graph_warnings(known: dict[str, Any], apart: int, tips: str) -> list[str]:
+    """Say so where nodes are alone, or copies of a row see nothing but each other."""
+    n, isolated, found = known["nodes"], known["isolated"], []
+    if apart:
+        found.append(f"{apart} components consist only of copies of one row{tips}")
+    if n > 1 and isolated > 0.01 * n:
+        found.append(f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated{tips}")
+    return found
 
 
 def description(graph: Graph) -> dict[str, Any]:
