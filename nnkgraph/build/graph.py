@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.methods import Method
+    from nnkgraph import kernels, methods
 
 LOW_RECALL = 0.98
 """Below this an approximate search is worth a warning."""
@@ -131,21 +130,20 @@ def build_graph(
 
         chosen["search"] = Precomputed.of(candidates)
     settings = Settings.of(features, **chosen)
+    growing = k_check or settings.grow is not None
+    if growing:
+        from nnkgraph.build import grow
     if k_check:
-        from nnkgraph.build.grow import check_grow
-
         limits = None, settings.k, chosen.get("max_k")
-        check_grow(settings.method, settings.kernel, *limits)
+        grow.check_grow(settings.method, settings.kernel, *limits)
     elif settings.grow is None and chosen.get("max_k") is not None:
         raise ParameterError("max_k is of use with grow only")
     with open_run(features, settings, running) as run:
         found, kernel, neighborhoods = run.solve()
         growth = None
-        if k_check or settings.grow is not None:
-            from nnkgraph.build.grow import grow as grown
-
+        if growing:
             with run.progress("solve"):
-                growth = grown(
+                growth = grow.grow(
                     run.pool,
                     run.wanted(settings.k),
                     found,
@@ -314,7 +312,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         bare = bridge(bare)
     graph = rounded_graph(with_copies(bare, rows), settings.get("digits", 0))
     graph = replace(graph, ids=solved.ids)
-    method: Method = registry.create("methods", settings["method"])
+    method: methods.Method = registry.create("methods", settings["method"])
     certificate = report.certificate(found, rows.origin)
     facts = report.facts(graph)
     apart = report.copies_apart(graph, rows.first) if facts["components"] > 1 else 0
@@ -391,7 +389,7 @@ def rounded(values: FloatArray, digits: int) -> FloatArray:
     return np.where(there, result, values)
 
 
-def check_distances(kernel: Kernel) -> None:
+def check_distances(kernel: kernels.Kernel) -> None:
     """Refuse a kernel that knows similarities only."""
     if kernel.base == "gram":
         raise ParameterError(
@@ -401,7 +399,7 @@ def check_distances(kernel: Kernel) -> None:
 
 
 def edge_distances(
-    features: Features, edges: Any, kernel: Kernel, scale: str
+    features: Features, edges: Any, kernel: kernels.Kernel, scale: str
 ) -> tuple[FloatArray, str]:
     """Return the length of every entry of an adjacency matrix, and its metric.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph import __version__
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, SparseGram
 from nnkgraph.data.edges import component_labels
 from nnkgraph.data.report import Certificate
@@ -110,8 +111,6 @@ def versions() -> dict[str, str]:
     import platform
     from importlib.metadata import version
 
-    from nnkgraph import __version__
-
     found = {name: version(name) for name in _PACKAGES}
     return {"nnkgraph": __version__, "python": platform.python_version(), **found}
 
@@ -126,8 +125,6 @@ def provenance_of(known: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
 
     Never the command, paths, workers or times: equal results are equal bytes.
     """
-    from nnkgraph import __version__
-
     return {
         "schema": 1,
         "nnkgraph": __version__,

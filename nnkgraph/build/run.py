@@ -22,7 +22,6 @@ from nnkgraph.data.scaling import Scaling
 from nnkgraph.data.sparse import work_columns
 from nnkgraph.errors import InputError
 from nnkgraph.runtime import arrays, blocks, registry
-from nnkgraph.runtime.arrays import converted
 from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
 from nnkgraph.runtime.executors import Executor, Pool, open_pool
 from nnkgraph.runtime.progress import Stages
@@ -286,7 +285,7 @@ ABOUT: dict[str, Any] = {
 
 def candidates_block(found: Candidates, rows: range, n: int) -> Block:
     """Return the candidates of some of n rows as they are kept."""
-    index = converted(found.index, index_dtype(n))
+    index = arrays.converted(found.index, index_dtype(n))
     about = {name: getattr(found, name) for name in ABOUT}
     return Block(
         "candidates", rows, {"index": index, "distance": found.distance}, about

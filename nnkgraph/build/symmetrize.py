@@ -14,12 +14,11 @@ import numpy as np
 
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import arrays
-from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
+from nnkgraph.runtime.arrays import AnyArray, FloatArray, IndexArray, row_slices
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import index_dtype
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from nnkgraph.data import Candidates, Neighborhoods
@@ -298,7 +297,7 @@ def _incoming(
     return blocks, start, source, weight
 
 
-def _plain(array: NDArray[Any], part: slice) -> NDArray[Any]:
+def _plain(array: AnyArray, part: slice) -> AnyArray:
     """Return a part of an array in the one layout that is compiled for."""
     return frozen(np.ascontiguousarray(array[part]))
 

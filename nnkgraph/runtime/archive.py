@@ -23,7 +23,7 @@ from nnkgraph.runtime.files import Source, expect, show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 
 REAL = "biuf"
@@ -123,7 +123,7 @@ def check_real(dtype: np.dtype[Any], name: str) -> None:
         )
 
 
-def check_text(values: NDArray[Any], name: str) -> None:
+def check_text(values: arrays.AnyArray, name: str) -> None:
     """Refuse numbers that are no characters: Python would make broken text of them."""
     if values.dtype.kind != "U" or not values.size:
         return
@@ -200,7 +200,7 @@ class Archive:
     def __contains__(self, key: str) -> bool:
         return key in self.headers
 
-    def read(self, key: str) -> NDArray[Any]:
+    def read(self, key: str) -> arrays.AnyArray:
         """Read one array."""
         header = self.headers[key]
         if not header.dtype.itemsize:

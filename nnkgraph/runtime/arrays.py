@@ -28,6 +28,7 @@ from nnkgraph.runtime.limits import available_memory, taken_memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+AnyArray = NDArray[Any]
 FloatArray = NDArray[np.floating[Any]]
 IndexArray = NDArray[np.integer[Any]]
 
@@ -277,7 +278,7 @@ def is_large(size: int) -> bool:
     return limit is not None and size > limit.size // _LARGE
 
 
-def new_array(shape: tuple[int, ...] | int, dtype: Any) -> NDArray[Any]:
+def new_array(shape: tuple[int, ...] | int, dtype: Any) -> AnyArray:
     """Return a new array: in memory, or in a file that is gone when nobody uses it."""
     shape = (shape,) if isinstance(shape, int) else shape
     size = math.prod(shape) * np.dtype(dtype).itemsize
@@ -305,7 +306,7 @@ def new_scratch(size: int) -> AbstractContextManager[BinaryIO]:
     return new_file(*limit.new_path(), size)
 
 
-def mapped_scratch(path: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def mapped_scratch(path: str, shape: tuple[int, ...], dtype: Any) -> AnyArray:
     """Return a temporary file as an array; it is removed when nobody uses it."""
     try:
         array: Any = np.memmap(path, dtype, "r+", shape=shape)
@@ -345,7 +346,7 @@ def row_slices(n: int, row_bytes: int, *, fixed: bool = False) -> Iterator[slice
         yield slice(start, min(start + rows, n))
 
 
-def converted(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+def converted(array: AnyArray, dtype: Any) -> AnyArray:
     """Return an array in C order with another dtype; itself where nothing changes."""
     if array.dtype == dtype and array.flags.c_contiguous:
         return array
@@ -359,7 +360,7 @@ def converted(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return result
 
 
-def widened(array: NDArray[Any], width: int = 0, value: Any = 0) -> NDArray[Any]:
+def widened(array: AnyArray, width: int = 0, value: Any = 0) -> AnyArray:
     """Return a copy of a matrix, in C order, with more columns full of a value."""
     n, m = array.shape
     result = new_array((n, max(m, width)), array.dtype)
@@ -369,7 +370,7 @@ def widened(array: NDArray[Any], width: int = 0, value: Any = 0) -> NDArray[Any]
     return result
 
 
-def stacked(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
+def stacked(blocks: Iterable[AnyArray]) -> AnyArray:
     """Return blocks of rows under each other; in a file once they are large."""
     coming, known, size = iter(blocks), [], 0
     for block in coming:
@@ -389,7 +390,7 @@ def stacked(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
     return mapped_scratch(path, (rows, *first.shape[1:]), first.dtype)
 
 
-def taken_rows(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+def taken_rows(array: AnyArray, rows: AnyArray) -> AnyArray:
     """Return some rows of an array, in the order given."""
     result = new_array((len(rows), *array.shape[1:]), array.dtype)
     size = math.prod(array.shape[1:]) * array.itemsize

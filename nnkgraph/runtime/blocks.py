@@ -13,8 +13,7 @@ from nnkgraph.runtime.checkpoint import Block, Checkpoint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.typing import NDArray
-
+    from nnkgraph.runtime.arrays import AnyArray
     from nnkgraph.runtime.executors import Pool, Shared
 
 _TRIES = 3
@@ -30,7 +29,7 @@ _LEAST = 256
 
 def run(
     pool: Pool,
-    function: Callable[..., tuple[NDArray[Any] | None, ...]],
+    function: Callable[..., tuple[AnyArray | None, ...]],
     arguments: Any,
     outputs: tuple[Shared | None, ...],
     *,
@@ -156,7 +155,7 @@ class Kept:
         self.checkpoint.save(Block(self.stage, range(start, stop), arrays))
 
 
-def _opened(outputs: tuple[Shared | None, ...]) -> dict[str, NDArray[Any] | None]:
+def _opened(outputs: tuple[Shared | None, ...]) -> dict[str, AnyArray | None]:
     """Return outputs by their place, as blocks have them."""
     return {
         str(at): None if one is None else one.open() for at, one in enumerate(outputs)
@@ -182,13 +181,13 @@ def _cut(first: int, rows: int, block: int, workers: int) -> list[tuple[int, int
 
 
 def _compute(
-    function: Callable[..., tuple[NDArray[Any] | None, ...]],
+    function: Callable[..., tuple[AnyArray | None, ...]],
     arguments: Any,
     outputs: tuple[Shared | None, ...] | None,
     first: int,
     start: int,
     stop: int,
-) -> tuple[NDArray[Any] | None, ...] | None:
+) -> tuple[AnyArray | None, ...] | None:
     """Compute one block where it is sent to, and put its rows where they belong.
 
     They are returned where there is no place that this worker could put them.
@@ -202,7 +201,7 @@ def _compute(
 
 def _put(
     outputs: tuple[Shared | None, ...],
-    results: tuple[NDArray[Any] | None, ...],
+    results: tuple[AnyArray | None, ...],
     first: int,
     start: int,
     stop: int,

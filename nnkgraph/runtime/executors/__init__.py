@@ -17,15 +17,13 @@ import numpy as np
 
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.arrays import new_file, reserve, watch
+from nnkgraph.runtime.arrays import AnyArray, new_file, reserve, watch
 from nnkgraph.runtime.limits import granted_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
-
-    from numpy.typing import NDArray
 
 
 class Pool(Protocol):
@@ -54,7 +52,7 @@ class Pool(Protocol):
         """Whether workers write their rows into outputs; else they return them."""
         ...
 
-    def share(self, array: NDArray[Any], /) -> Shared:
+    def share(self, array: AnyArray, /) -> Shared:
         """Return a handle under which every worker can open the array."""
         ...
 
@@ -159,7 +157,7 @@ class Mapped:
     shape: tuple[int, ...]
     writable: bool = False
 
-    def open(self) -> NDArray[Any]:
+    def open(self) -> AnyArray:
         """Return the array; the file is mapped once in every process."""
         return _map(self)
 
@@ -168,9 +166,9 @@ class Mapped:
 class Here:
     """An array in the memory of this process."""
 
-    array: NDArray[Any]
+    array: AnyArray
 
-    def open(self) -> NDArray[Any]:
+    def open(self) -> AnyArray:
         """Return the array."""
         return self.array
 
@@ -179,12 +177,12 @@ Shared = Mapped | Here
 
 
 @lru_cache(maxsize=32)
-def _map(mapped: Mapped) -> NDArray[Any]:
+def _map(mapped: Mapped) -> AnyArray:
     if 0 in mapped.shape:  # nothing cannot be mapped
         return np.empty(mapped.shape, mapped.dtype)
     mode: Any = "r+" if mapped.writable else "r"
     try:
-        array: NDArray[Any] = np.memmap(
+        array: AnyArray = np.memmap(
             mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
         )
     except FileNotFoundError as error:
@@ -201,7 +199,7 @@ def forget_maps() -> None:
     _map.cache_clear()
 
 
-def mapped_file(array: NDArray[Any]) -> Mapped | None:
+def mapped_file(array: AnyArray) -> Mapped | None:
     """Return a handle on an array that is mapped from a file as it is."""
     if not (isinstance(array, np.memmap) and array.flags.c_contiguous):
         return None
@@ -219,7 +217,7 @@ class FilePool:
         self.folder = folder
         self._names = (f"{number}.bin" for number in itertools.count(1))
 
-    def share(self, array: NDArray[Any], /) -> Mapped:
+    def share(self, array: AnyArray, /) -> Mapped:
         """Return a handle under which every worker can open the array."""
         return mapped_file(array) or self.write(array)
 
@@ -230,7 +228,7 @@ class FilePool:
             reserve(file, size)
         return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
 
-    def write(self, array: NDArray[Any]) -> Mapped:
+    def write(self, array: AnyArray) -> Mapped:
         """Write an array into a new file."""
         with new_file(self.folder, next(self._names), array.nbytes) as file:
             np.ascontiguousarray(array).tofile(file)

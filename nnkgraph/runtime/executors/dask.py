@@ -29,13 +29,11 @@ import numpy as np
 import nnkgraph
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime import executors
-from nnkgraph.runtime.arrays import Keeper, scratch_folder, shared_with
+from nnkgraph.runtime.arrays import AnyArray, Keeper, scratch_folder, shared_with
 from nnkgraph.runtime.executors import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from numpy.typing import NDArray
 
 
 _CHECK_INTERVAL = 1.0
@@ -162,7 +160,7 @@ class _DaskPool(executors.FilePool):
         self._tasks: weakref.WeakSet[Any] = weakref.WeakSet()
         self.workers = max(1, self._count_threads())
 
-    def share(self, array: NDArray[Any], /) -> executors.Mapped:
+    def share(self, array: AnyArray, /) -> executors.Mapped:
         known = executors.mapped_file(array)
         if known is None:
             return self.write(array)
@@ -226,13 +224,12 @@ class _DaskPool(executors.FilePool):
 
     def _raise_if_lost(self, future: Future[Any]) -> None:
         """Raise where a task ended because of dask, not because of itself."""
-        from distributed import KilledWorker
-        from distributed.scheduler import NoValidWorkerError
+        from distributed import KilledWorker, scheduler
 
         error = future.exception()
         if isinstance(error, CancelledError):
             raise _scheduler_gone(self._address) from error
-        if isinstance(error, (KilledWorker, NoValidWorkerError)):
+        if isinstance(error, (KilledWorker, scheduler.NoValidWorkerError)):
             raise ResourceError(
                 f"{self._address}: dask's workers died again and again at the same "
                 "rows; they may have run out of memory: start them with more, and with "

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nnkgraph.runtime.arrays import new_array
+from nnkgraph.runtime.arrays import AnyArray, new_array
 from nnkgraph.runtime.executors import Executor, Here, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from numpy.typing import NDArray
 
 
 @dataclass
@@ -29,7 +27,7 @@ class InProcessPool:
     in_place: bool = True
     block_factor: int = 1
 
-    def share(self, array: NDArray[Any], /) -> Here:
+    def share(self, array: AnyArray, /) -> Here:
         """Return the array itself."""
         return Here(array)
 
