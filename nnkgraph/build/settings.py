@@ -249,28 +249,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Running:
-    """How the work is done: nothing here changes a byte of the result."""
+    """How the work is done, as ``build_graph`` explains it: no byte depends on it."""
 
     workers: int | str = 1
-    """Processes, or "auto" for what was granted."""
-
     executor: Any = "processes"
-    """Where they run."""
-
     memory: int | None = None
-    """Bytes that may be used; beyond, files are. By default what there is."""
-
     resume: str | Path | None = None
-    """A directory where finished blocks are kept, so that a run can go on."""
-
     block_timeout: float = BLOCK_TIMEOUT
-    """Seconds without a finished block after which workers hang; 0 waits for ever."""
-
     shared_dir: str | None = None
-    """A directory for temporary files that workers on other machines have to see."""
-
     progress: Stages = field(default_factory=Stages)
-    """Hears how far the work is and keeps the durations."""
 
 
 def split(options: Mapping[str, Any], known: Any) -> tuple[dict[str, Any], Running]:

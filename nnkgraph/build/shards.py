@@ -79,11 +79,6 @@ class Shard:
 
         ``auto`` is the task's place among those of its Slurm array. With ``auto/N``
         the number of the task is that of the shard.
-
-        Raises
-        ------
-        ParameterError
-            For anything else, and where the environment does not tell.
         """
         found = _WRITTEN.fullmatch(text)
         if found is None or (found[1] != "auto" and found[2] is None):
@@ -125,27 +120,22 @@ def _task(environment: Mapping[str, str]) -> tuple[str, int]:
 def _place_in_slurm(environment: Mapping[str, str]) -> tuple[int, int]:
     """Return the place of a task in its array, from 1, and the size of the array."""
     name, task = _task(environment)
+    advice = "write auto/N, with tasks from 1 to N"
     if name in _PBS:
-        raise ParameterError(
-            f"{name} says which task this is, but not of how many: write auto/N, with "
-            "tasks from 1 to N"
-        )
+        what = f"{name} says which task this is, but not of how many"
+        raise ParameterError(f"{what}: {advice}")
     low, high, step, count = (
         _number(environment, _SLURM + one) for one in ("MIN", "MAX", "STEP", "COUNT")
     )
     step = 1 if step is None else step
     if low is None or high is None or step < 1:
-        raise ParameterError(
-            f"{_SLURM}MIN and {_SLURM}MAX do not say how many tasks there are: write "
-            "auto/N, with tasks from 1 to N"
-        )
+        what = f"{_SLURM}MIN and {_SLURM}MAX do not say how many tasks there are"
+        raise ParameterError(f"{what}: {advice}")
     place, rest = divmod(task - low, step)
     size = (high - low) // step + 1
     if rest or (count is not None and count != size) or not 0 <= place < size:
-        raise ParameterError(
-            f"tasks {low} to {high} of this array have gaps: write auto/N, with tasks "
-            "from 1 to N"
-        )
+        what = f"tasks {low} to {high} of this array have gaps"
+        raise ParameterError(f"{what}: {advice}")
     return place + 1, size
 
 
@@ -181,12 +171,10 @@ def check_alone(**settings: Any) -> None:
 _FILL = {"index": -1, "distance": np.inf, "weights": 0.0}
 """Arrays with a line of candidates for every row, and what shorter lines end with."""
 
-_KINDS = {
-    "search": ({"index", "distance"}, set()),
-    "graph": (
-        {"index", "distance", "weights"},
-        {"errors", "certificate", "own", "sigma"},
-    ),
+_NEEDED = {"search": {"index", "distance"}, "graph": set(_FILL)}
+_ALLOWED = {
+    "search": {"first"},
+    "graph": {"first", "errors", "certificate", "own", "sigma"},
 }
 """Arrays that shards hold, always or where there are such."""
 
@@ -196,20 +184,15 @@ class Part:
     """A shard: the blocks of its rows, whose arrays may be yet to be read."""
 
     shard: Shard
-
     facts: dict[str, Any]
     """All that determines the blocks: see `Settings.facts`."""
 
     candidates: Block
-
     input: Block
     """What is known about its rows in the input file: copies and ids."""
 
     solve: Block | None = None
-
     path: str = ""
-    """The file it was read from."""
-
     notes: tuple[str, ...] = ()
     """What to tell who has just made it; never stored."""
 
@@ -250,10 +233,9 @@ class Part:
 
     def common(self) -> Iterator[dict[str, Any]]:
         """Yield what all shards of a run have in common."""
-        yield {key: one for key, one in self.facts.items() if key != "shard"}
+        yield {**self.facts, "shard": ""}
         yield self.settings
-        about = self.candidates.about.items()
-        yield {key: one for key, one in about if key != "notes"}
+        yield {**self.candidates.about, "notes": ""}
         yield {
             "arrays": sorted(self.arrays),
             "ids": self.input.about["ids"] is not None,
@@ -268,13 +250,7 @@ def write_part(path: str | os.PathLike[str], part: Part) -> None:
 
 
 def read_part(path: str | os.PathLike[str]) -> Part:
-    """Read what a shard is; its arrays are left where they are.
-
-    Raises
-    ------
-    InputError
-        Where it is no shard, or a damaged one.
-    """
+    """Read what a shard is; its arrays are left where they are."""
     spec = os.fspath(path)
     if is_temporary(spec):
         raise InputError(f"{show(spec)}: is being written; wait for the shard itself")
@@ -310,8 +286,8 @@ def _check_part(part: Part, blocks: list[Block]) -> None:
         raise ValueError("rows are out of order")
     if part.solve and (part.solve.rows != rows or not isinstance(part.settings, dict)):
         raise ValueError("solutions and candidates do not belong together")
-    needed, allowed = _KINDS[part.kind]
-    sane = needed <= part.arrays <= needed | allowed | {"first"}
+    needed = _NEEDED[part.kind]
+    sane = needed <= part.arrays <= needed | _ALLOWED[part.kind]
     if not sane or len(blocks) != len(part.blocks):
         raise ValueError("other arrays are needed")
     ids = part.input.about["ids"]
@@ -452,14 +428,7 @@ _SHOWN = 10
 
 
 def read_parts(paths: Sequence[str | os.PathLike[str]]) -> list[Part]:
-    """Read what some shards are, in the order of their rows; all have to be there.
-
-    Raises
-    ------
-    InputError
-        Where a shard is damaged, missing, there twice or of another run; the message
-        names it.
-    """
+    """Read what some shards are, in the order of their rows; all have to be there."""
     found = [read_part(path) for path in paths]
     first = found[0]
     for part in found:
@@ -536,14 +505,11 @@ def _collected(found: list[Part], progress: Stages) -> dict[str, Any]:
 def _rows(first: IndexArray | None, part: Part, n: int) -> Rows:
     """Return which rows are copies, so that n are left, once they can be."""
     every = np.arange(part.facts["shape"][0])
-    origin = every
-    if first is not None:
-        known = (first >= 0) & (first <= every)
-        if not known.all() or (first[first] != first).any():
-            raise InputError(f"{part.name}: what it says about copies is damaged")
-        if part.facts["duplicates"] != "keep":
-            origin = np.flatnonzero(first == every)
-    if len(origin) != n:
+    known = every if first is None else first
+    sane = ((known >= 0) & (known <= every)).all() and (known[known] == known).all()
+    keep = part.facts["duplicates"] == "keep"
+    origin = every if keep else np.flatnonzero(known == every)
+    if not sane or len(origin) != n:
         raise InputError(f"{part.name}: what it says about copies is damaged")
     return Rows(None, first, None if len(origin) == len(every) else origin)
 

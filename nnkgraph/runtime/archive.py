@@ -72,13 +72,7 @@ class Header:
 
 
 def read_header(stream: BinaryIO, name: str) -> Header:
-    """Read the header; the stream then stands at the first value.
-
-    Raises
-    ------
-    InputError
-        Where it is malformed, or belongs to an array of Python objects.
-    """
+    """Read the header; the stream then stands at the first value."""
     try:
         with warnings.catch_warnings():
             # Files of Python 2 need a second look, and old names of dtypes are

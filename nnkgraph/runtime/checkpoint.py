@@ -139,8 +139,9 @@ def difference(known: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str, 
 
 _FACTS = "checkpoint.json"
 _LOCK = "lock"
-_BLOCK = re.compile(r"(candidates|search|solve)-\d+-\d+\.npz")
+_KEPT = re.compile(rf"(candidates|search|solve)-\d+-\d+\.npz|{_FACTS}|{_LOCK}")
 _PART = re.compile(r"\.part-[0-9a-f]{16}")
+_OURS = re.compile(f"{_KEPT.pattern}|{_PART.pattern}")
 
 
 @dataclass
@@ -152,11 +153,7 @@ class Checkpoint:
     """All that determines the blocks."""
 
     reused: int = 0
-    """Blocks that were there."""
-
     saved: int = 0
-    """Blocks that were added."""
-
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -192,7 +189,7 @@ class Checkpoint:
     def save(self, block: Block) -> None:
         """Keep a block."""
         with _writing(self.folder):
-            part = self.folder / f".part-{secrets.token_hex(8)}"
+            part = _new_part(self.folder)
             with part.open("xb") as stream:
                 write_blocks(stream, self.facts, [block])
                 stream.flush()
@@ -202,9 +199,8 @@ class Checkpoint:
 
     def drop(self, stage: str) -> None:
         """Remove the blocks of a stage whose result is kept as a whole."""
-        for path in _blocks(self.folder):
-            if path.name.startswith(f"{stage}-"):
-                path.unlink()
+        for path in self.folder.glob(f"{stage}-*.npz"):
+            path.unlink()
 
 
 @contextlib.contextmanager
@@ -212,30 +208,21 @@ def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]
     """Open a checkpoint, or begin one in a directory that is new or empty.
 
     The facts are all that determines the blocks, as plain JSON values.
-
-    Raises
-    ------
-    InputError
-        Where the directory is no checkpoint, or one of another input, other
-        parameters or another version.
-    ResourceError
-        Where another run has it.
     """
     with _writing(folder):
         folder.mkdir(exist_ok=True)
-        strange = [one.name for one in folder.iterdir() if not _is_ours(one)]
+        strange = {*folder.iterdir()} - {*_named(folder, _OURS)}
         if strange:
             raise InputError(
-                f"{folder}: is no checkpoint, since it holds {strange[0]!r}; name a "
-                "directory that is new or empty"
+                f"{folder}: is no checkpoint, since it holds {min(strange).name!r}; "
+                "name a directory that is new or empty"
             )
         lock = (folder / _LOCK).open("a+")
     with lock:
         warnings = _locked(lock, folder)
         with _writing(folder):
-            for path in folder.iterdir():
-                if _PART.fullmatch(path.name):
-                    path.unlink()
+            for path in _named(folder, _PART):
+                path.unlink()
             _check(folder / _FACTS, facts)
         yield Checkpoint(folder, facts, warnings=warnings)
 
@@ -250,20 +237,19 @@ def remove_checkpoint(folder: Path) -> None:
             _locked(lock, folder)
         except ResourceError:
             return
-        for path in [*_blocks(folder), folder / _FACTS, folder / _LOCK]:
+        for path in _named(folder, _KEPT):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # somebody put something else there
             folder.rmdir()
 
 
-def _blocks(folder: Path) -> list[Path]:
-    return [one for one in folder.iterdir() if _BLOCK.fullmatch(one.name)]
+def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+    return [one for one in folder.iterdir() if pattern.fullmatch(one.name)]
 
 
-def _is_ours(path: Path) -> bool:
-    name = path.name
-    known = _BLOCK.fullmatch(name) or _PART.fullmatch(name)
-    return bool(known) or name in {_FACTS, _LOCK}
+def _new_part(folder: Path) -> Path:
+    """Return a name for a file that is not whole yet."""
+    return folder / f".part-{secrets.token_hex(8)}"
 
 
 @contextlib.contextmanager
@@ -303,7 +289,7 @@ def _locked(lock: Any, folder: Path) -> list[str]:
 def _check(path: Path, facts: dict[str, Any]) -> None:
     """Compare with what a checkpoint was begun with, or begin one."""
     if not path.exists():
-        part = path.with_name(f".part-{secrets.token_hex(8)}")
+        part = _new_part(path.parent)
         part.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
         part.replace(path)
         return

@@ -144,13 +144,7 @@ def meant(path: str) -> str:
 def open_source(
     path: str, *, item: str | None = None, name: str | None = None
 ) -> Source:
-    """Open a file, or standard input where the path is ``-``.
-
-    Raises
-    ------
-    InputError
-        Where there is nothing to read; the message says why.
-    """
+    """Open a file, or standard input where the path is ``-``."""
     name = show(path if name is None else name)
     try:
         if path == "-":
@@ -170,13 +164,7 @@ def open_source(
 
 
 def expect(source: Source, *kinds: str) -> str:
-    """Return which of some kinds the content looks like; ``""`` is none known.
-
-    Raises
-    ------
-    InputError
-        For an empty file, or where the content looks like another kind.
-    """
+    """Return which of some kinds the content looks like; ``""`` is none known."""
     if source.size == 0:
         raise InputError(f"{source.name}: empty file")
     found = sniff(source.head)
@@ -419,14 +407,7 @@ def _sync_directory(directory: str) -> None:
 
 @contextlib.contextmanager
 def open_bytes(source: Source, *kinds: str) -> Iterator[BinaryIO]:
-    """Open content that may be gzip-compressed, whatever its name says.
-
-    Raises
-    ------
-    InputError
-        Where the content looks like none of `kinds`, or the compressed data ends
-        early or is damaged, found anywhere in the block.
-    """
+    """Open content that may be gzip-compressed, whatever its name says."""
     packed = expect(source, *kinds, "gz") == "gz"
     try:
         with source.open() as raw, gzip.GzipFile(fileobj=raw, mode="rb") as unpacked:

@@ -97,16 +97,7 @@ def all_names(folder: str) -> tuple[str, ...]:
 
 
 def load(folder: str, name: str) -> Any:
-    """Import a plug-in and return its class.
-
-    Raises
-    ------
-    ParameterError
-        Where there is no such plug-in (the message lists the choices), where two
-        packages have one of this name, or where it is none.
-    ResourceError
-        Where the module of another package cannot be imported.
-    """
+    """Import a plug-in and return its class."""
     if name in names(folder):
         module = f"nnkgraph.{_ROOMS.get(folder, folder)}.{name}"
         return importlib.import_module(module).plugin
