@@ -188,7 +188,9 @@ class Archive:
                 raise InputError(f"{name}: two members are called {show(key)!r}")
             self._members[key] = info
         self.headers = {
-            key: self._header(key) for key in self._members if self._is(key)
+            key: self._header(key, info)
+            for key, info in self._members.items()
+            if info.filename.endswith(".npy")
         }
 
     def __contains__(self, key: str) -> bool:
@@ -238,11 +240,8 @@ class Archive:
             for one in self.read(key).tolist()
         )
 
-    def _is(self, key: str) -> bool:
-        return self._members[key].filename.endswith(".npy")
-
-    def _header(self, key: str) -> Header:
-        info, name = self._members[key], f"{self.name}: member {show(key)!r}"
+    def _header(self, key: str, info: zipfile.ZipInfo) -> Header:
+        name = f"{self.name}: member {show(key)!r}"
         if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise InputError(f"{name}: compressed in a way that NumPy never uses")
         if info.compress_size > self._size:

@@ -144,15 +144,10 @@ class Keeper:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self._libraries = self._files = limits.memory_of()[2]
+        self.libraries = self._files = limits.memory_of()[2]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
-
-    @property
-    def libraries(self) -> int:
-        """Bytes of programs and libraries in use."""
-        return self._libraries
 
     def stop(self) -> None:
         """Look no longer."""
@@ -165,10 +160,10 @@ class Keeper:
         own, self._files = resident - files, files
         # However much else there is, some pages must stay for the work to go on.
         most = max(self.target - own, self.target // 8)
-        mapped = files - self._libraries
+        mapped = files - self.libraries
         if mapped > most:
             give_back()
-            self._libraries, mapped = limits.memory_of()[2], 0
+            self.libraries, mapped = limits.memory_of()[2], 0
         return min(_LONGEST, max(_SHORTEST, (most - mapped) / _FASTEST))
 
     def _keep(self) -> None:

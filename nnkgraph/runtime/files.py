@@ -27,7 +27,6 @@ from nnkgraph.errors import InputError, NnkGraphError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
 
 _HEAD = 1024
@@ -148,7 +147,8 @@ def open_source(
     name = show(path if name is None else name)
     try:
         if path == "-":
-            return _in_memory(name, _drain(_stdin(name), name), item)
+            closed = InputError(f"{name}: standard input is closed")
+            return _in_memory(name, _drain(_bytes_of(sys.stdin, closed), name), item)
         with Path(path).open("rb") as stream:
             mode = os.fstat(stream.fileno())
             if not stat.S_ISREG(mode.st_mode):
@@ -171,14 +171,11 @@ def expect(source: Source, *kinds: str) -> str:
     if found in kinds:
         return found
     wanted = next((one for one in kinds if one not in {"", "gz"}), "")
+    what = "unknown bytes" if b"\0" in source.head else "plain text"
     if found:
         foreign = found in {"gz", "pickle", "office", "utf-16"}
         hint = "" if foreign else f"; rename it or name its `format`, {found}"
-        raise InputError(
-            f"{source.name}: not {_article(wanted)} file: the content looks like "
-            f"{LOOKS[found]}{hint}"
-        )
-    what = "unknown bytes" if b"\0" in source.head else "plain text"
+        what = f"{LOOKS[found]}{hint}"
     raise InputError(
         f"{source.name}: not {_article(wanted)} file: the content looks like {what}"
     )
@@ -213,12 +210,11 @@ def _in_memory(name: str, data: bytes, item: str | None) -> Source:
     return Source(name, None, data, len(data), data[:_HEAD], item)
 
 
-def _stdin(name: str) -> BinaryIO:
+def _bytes_of(stream: TextIO | None, closed: NnkGraphError) -> BinaryIO:
     # The interpreter sets it to None where the descriptor is closed at the start.
-    stream: object = sys.stdin
     if stream is None:
-        raise InputError(f"{name}: standard input is closed")
-    return sys.stdin.buffer
+        raise closed
+    return stream.buffer
 
 
 def _drain(stream: BinaryIO, name: str) -> bytes:
@@ -266,15 +262,6 @@ def is_temporary(path: str) -> bool:
     return name.startswith(".nnkgraph-") and name.endswith(".tmp")
 
 
-def stdout_stream(name: str) -> BinaryIO:
-    """Return standard output for bytes."""
-    # The interpreter sets it to None where the descriptor is closed at the start.
-    stream: object = sys.stdout
-    if stream is None:
-        raise OutputError(f"{name}: standard output is closed")
-    return sys.stdout.buffer
-
-
 class Outputs:
     """Files that appear together, complete, or not at all.
 
@@ -292,7 +279,8 @@ class Outputs:
     def open(self, path: str) -> BinaryIO:
         """Open a file for writing."""
         if is_stdout(path):
-            return stdout_stream(self._name)
+            closed = OutputError(f"{self._name}: standard output is closed")
+            return _bytes_of(sys.stdout, closed)
         if is_special(path):
             stream: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - see _discard
         else:
@@ -311,12 +299,7 @@ class Outputs:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, _trace: object) -> None:
         try:
             if kind is None:
                 self._commit()

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from nnkgraph.errors import NnkGraphError, ParameterError, ResourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from importlib.metadata import Distribution, EntryPoint
 
 _HERE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - pathlib would slow the start-up
@@ -104,11 +104,13 @@ def load(folder: str, name: str) -> Any:
     if name in foreign(folder):
         return _load_foreign(folder, name)
     known = all_names(folder)
+    choices = f"choose from {', '.join(known)}{_hint(name, known)}"
+    raise ParameterError(f"unknown {noun(folder)} {name!r}; {choices}")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ParameterError(
-        f"unknown {noun(folder)} {name!r}; choose from {', '.join(known)}{hint}"
-    )
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 @cache
@@ -148,7 +150,8 @@ def fault_of(folder: str, cls: Any) -> str:
     """Return what a class lacks to be a plug-in of a folder, or nothing."""
     if not isinstance(cls, type):
         return f"{cls!r} is no class"
-    if not (dataclasses.is_dataclass(cls) and _is_frozen(cls)):
+    params = getattr(cls, "__dataclass_params__", None)
+    if params is None or not params.frozen:
         return f"{cls.__name__} is no frozen dataclass"
     try:
         parameter_types(cls)
@@ -166,10 +169,6 @@ def fault_of(folder: str, cls: Any) -> str:
     return f"{cls.__name__} lacks {', '.join(lacking)}" if lacking else ""
 
 
-def _is_frozen(cls: Any) -> bool:
-    return bool(cls.__dataclass_params__.frozen)
-
-
 def create(folder: str, spec: str) -> Any:
     """Make a plug-in from ``name`` or ``name:key=value,key=value``."""
     name, _, rest = full_spec(folder, spec).partition(":")
@@ -185,12 +184,8 @@ def made(cls: Any, parameters: str, what: str) -> Any:
         if not equals or not key:
             raise ParameterError(f"{what}: write parameters as key=value, not {part!r}")
         if key not in types_:
-            close = difflib.get_close_matches(key, types_, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            known = ", ".join(types_) or "none"
-            raise ParameterError(
-                f"{what}: no parameter {key!r}; there are: {known}{hint}"
-            )
+            known = f"{', '.join(types_) or 'none'}{_hint(key, types_)}"
+            raise ParameterError(f"{what}: no parameter {key!r}; there are: {known}")
         values[key] = _convert(text, types_[key], f"{what}: parameter {key!r}")
     missing = [
         f.name for f in dataclasses.fields(cls) if _required(f) and f.name not in values

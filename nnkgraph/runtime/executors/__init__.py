@@ -29,48 +29,35 @@ if TYPE_CHECKING:
 class Pool(Protocol):
     """Workers that are ready; what an executor opens."""
 
-    @property
-    def workers(self) -> int:
-        """How many blocks are computed at the same time."""
-        ...
+    workers: int
+    """How many blocks are computed at the same time."""
 
-    @property
-    def threads(self) -> int:
-        """How many threads this process itself may keep busy while its workers wait."""
-        ...
+    threads: int
+    """How many threads this process itself may keep busy while its workers wait."""
 
-    @property
-    def block_factor(self) -> int:
-        """How many times larger blocks should be where a task has more overhead."""
-        ...
+    block_factor: int
+    """How many times larger blocks should be where a task has more overhead."""
 
     block_timeout: float | None
     """Seconds without a finished block after which a worker hangs; None: never."""
 
-    @property
-    def in_place(self) -> bool:
-        """Whether workers write their rows into outputs; else they return them."""
-        ...
+    in_place: bool
+    """Whether workers write their rows into outputs; else they return them."""
 
     def share(self, array: AnyArray, /) -> Shared:
         """Return a handle under which every worker can open the array."""
-        ...
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Shared:
         """Return a new array for the rows of every worker's results."""
-        ...
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """Start a call on some worker."""
-        ...
 
     def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
         """Return those of some calls that are done, at least one, or none in time."""
-        ...
 
     def revive(self) -> None:
         """Replace the workers after one of them died."""
-        ...
 
 
 class Executor(Protocol):
@@ -82,7 +69,6 @@ class Executor(Protocol):
     @property
     def attached(self) -> bool:
         """Whether its workers are there already, whatever their number."""
-        ...
 
     def open(
         self,
@@ -96,7 +82,6 @@ class Executor(Protocol):
 
         ``shared_dir`` is a directory that other machines are likely to see as well.
         """
-        ...
 
 
 _MOST_PER_CPU = 4
@@ -125,10 +110,8 @@ def open_pool(
     """
     count, in_process = pool_size(spec, workers, seconds=seconds)
     executor: Executor = registry.create("executors", spec)
-    if count == 1 and not executor.attached:
-        executor = registry.create("executors", "serial")
-    elif in_process and not executor.in_process:
-        executor = registry.create("executors", "threads")
+    if in_process and (count == 1 or not executor.in_process):
+        executor = registry.create("executors", "serial" if count == 1 else "threads")
     return executor.open(
         count, block_timeout=block_timeout or None, shared_dir=shared_dir
     )
