@@ -121,13 +121,12 @@ def _merged(
     best: IndexArray, label: IndexArray, found: list[tuple[int, int]]
 ) -> tuple[int, IndexArray]:
     """Add bridges that join two components; return the components they leave."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse import coo_array, csgraph
 
     for low, high in np.unique(best, axis=0):
         found.append((int(low), int(high)))
     row, column = label[best[:, 0]], label[best[:, 1]]
     count = int(label.max()) + 1
     joined = coo_array((np.ones(len(row)), (row, column)), (count, count))
-    left, names = connected_components(joined, directed=False)
+    left, names = csgraph.connected_components(joined, directed=False)
     return int(left), names[label]

@@ -20,7 +20,6 @@ from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from scipy.sparse import csr_array
 
     from nnkgraph.kernels import Kernel
     from nnkgraph.search import Search, Wanted
@@ -231,7 +230,7 @@ def with_twins(
     return replace(found, weights=weights, errors=values[0], certificate=values[1])
 
 
-def _matrix(values: FloatArray, ends: Any, shape: tuple[int, int]) -> csr_array:
+def _matrix(values: FloatArray, ends: Any, shape: tuple[int, int]) -> Any:
     """Return values of queries and rows of the data as a matrix in order."""
     from scipy.sparse import coo_array
 

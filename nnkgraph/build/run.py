@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,9 +192,7 @@ def open_run(
         facts["shard"] = str(shard)
     folder = running.resume
     with (
-        (
-            nullcontext() if folder is None else open_checkpoint(Path(folder), facts)
-        ) as checkpoint,
+        open_checkpoint(folder, facts) if folder else nullcontext() as checkpoint,
         open_pool(
             running.executor,
             running.workers,
@@ -329,8 +325,9 @@ def found_once(
         return search()
     rows = range(n) if span is None else span
     like = {"index": np.empty((0, k), index_dtype(n)), "distance": np.empty((0, k))}
-    check = partial(check_candidates, n=n)
-    block = checkpoint.load("candidates", rows, like, check)
+    block = checkpoint.load(
+        "candidates", rows, like, lambda block: check_candidates(block, n)
+    )
     if block is not None:
         return kept_candidates(block)
     # Solutions belong to their candidates, and a search may not repeat itself.

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.methods import Method
+    from nnkgraph import kernels, methods
     from nnkgraph.search import Search
 
 DEFAULT_K = 30
@@ -87,8 +86,8 @@ class Settings:
     """
 
     k: int
-    method: Method
-    kernel: Kernel
+    method: methods.Method
+    kernel: kernels.Kernel
     search: Search
     rule: str
     min_weight: float = 1e-8
@@ -121,7 +120,7 @@ class Settings:
         keywords are fields. What does not go together is a `ParameterError`, data with
         too few rows an `InputError`.
         """
-        weigher: Method = plugin_of("methods", method)
+        weigher: methods.Method = plugin_of("methods", method)
         similarity, finder = kernel_of(kernel, sigma), plugin_of("search", search)
         made = cls(0, weigher, similarity, finder, symmetrize or weigher.rule, **others)
         made._check_names()
@@ -290,7 +289,7 @@ def plugin_of(folder: str, given: Any) -> Any:
     return given() if isinstance(given, type) else given
 
 
-def kernel_of(given: Any, sigma: str | float | None = None) -> Kernel:
+def kernel_of(given: Any, sigma: str | float | None = None) -> kernels.Kernel:
     """Return a kernel: a name, an object, or a function of two sets of rows."""
     if callable(given) and not isinstance(given, type) and not hasattr(given, "fit"):
         from nnkgraph.kernels.function import Function

@@ -28,7 +28,6 @@ from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import checkpoint, registry
 from nnkgraph.runtime.archive import open_archive
 from nnkgraph.runtime.arrays import IndexArray, new_array, within_memory
-from nnkgraph.runtime.checkpoint import Block
 from nnkgraph.runtime.files import Outputs, is_temporary, open_source, show
 from nnkgraph.search import check_by_rows, index_dtype
 
@@ -187,11 +186,11 @@ class Part:
     facts: dict[str, Any]
     """All that determines the blocks: see `Settings.facts`."""
 
-    candidates: Block
-    input: Block
+    candidates: checkpoint.Block
+    input: checkpoint.Block
     """What is known about its rows in the input file: copies and ids."""
 
-    solve: Block | None = None
+    solve: checkpoint.Block | None = None
     path: str = ""
     notes: tuple[str, ...] = ()
     """What to tell who has just made it; never stored."""
@@ -217,7 +216,7 @@ class Part:
         return int(self.candidates.arrays["index"].shape[1])
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[checkpoint.Block]:
         """All that there are."""
         return [one for one in (self.candidates, self.solve, self.input) if one]
 
@@ -277,7 +276,7 @@ def read_part(path: str | os.PathLike[str]) -> Part:
     return part
 
 
-def _check_part(part: Part, blocks: list[Block]) -> None:
+def _check_part(part: Part, blocks: list[checkpoint.Block]) -> None:
     """Refuse what no run writes; arrays are looked at once they are read."""
     (n, columns), rows, lines = part.facts["shape"], part.rows, part.input.rows
     if not (type(n) is type(columns) is int and 0 < n < 2**62):
@@ -288,7 +287,7 @@ def _check_part(part: Part, blocks: list[Block]) -> None:
         raise ValueError("solutions and candidates do not belong together")
     needed = _NEEDED[part.kind]
     sane = needed <= part.arrays <= needed | _ALLOWED[part.kind]
-    if not sane or len(blocks) != len(part.blocks):
+    if not sane or part.width < 0 or len(blocks) != len(part.blocks):
         raise ValueError("other arrays are needed")
     ids = part.input.about["ids"]
     if ids is not None and [type(one) for one in ids] != [str] * len(lines):
@@ -343,8 +342,10 @@ def _part_of(
         shard,
         run.facts,
         runs.candidates_block(candidates, span, n),
-        Block("input", range(start, stop), {"first": first}, known),
-        None if arrays is None else Block("solve", span, arrays, about or {}),
+        checkpoint.Block("input", range(start, stop), {"first": first}, known),
+        None
+        if arrays is None
+        else checkpoint.Block("solve", span, arrays, about or {}),
     )
 
 
@@ -504,12 +505,12 @@ def _collected(found: list[Part], progress: Stages) -> dict[str, Any]:
 
 def _rows(first: IndexArray | None, part: Part, n: int) -> Rows:
     """Return which rows are copies, so that n are left, once they can be."""
-    every = np.arange(part.facts["shape"][0])
-    known = every if first is None else first
+    known = np.arange(n) if first is None else first
+    every = np.arange(len(known))
     sane = ((known >= 0) & (known <= every)).all() and (known[known] == known).all()
     keep = part.facts["duplicates"] == "keep"
     origin = every if keep else np.flatnonzero(known == every)
-    if not sane or len(origin) != n:
+    if not sane or (len(every), len(origin)) != (part.facts["shape"][0], n):
         raise InputError(f"{part.name}: what it says about copies is damaged")
     return Rows(None, first, None if len(origin) == len(every) else origin)
 

@@ -10,7 +10,7 @@ import numpy as np
 from nnkgraph.data import Candidates, Neighborhoods, SparseGram
 from nnkgraph.data.sparse import share_rows, work_columns
 from nnkgraph.kernels import Kernel, Problem
-from nnkgraph.runtime import blocks
+from nnkgraph.runtime import blocks, executors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.methods import Method
     from nnkgraph.runtime.checkpoint import Checkpoint
-    from nnkgraph.runtime.executors import Pool, Shared
 
 
 _BLOCK_SECONDS = 0.1
@@ -31,9 +30,9 @@ class _Task:
 
     x: Any
     points: Any
-    index: Shared
-    distance: Shared
-    first: Shared | None
+    index: executors.Shared
+    distance: executors.Shared
+    first: executors.Shared | None
     kernel: Kernel
     method: Method
     start: int
@@ -41,7 +40,7 @@ class _Task:
 
 
 def solve(
-    pool: Pool,
+    pool: executors.Pool,
     x: Any,
     candidates: Candidates,
     *,

@@ -19,8 +19,6 @@ from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import index_dtype
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from nnkgraph.data import Candidates, Neighborhoods
 
 
@@ -212,8 +210,8 @@ def symmetrize(
     min_degree: int = 0,
     own: FloatArray | None = None,
     first: IndexArray | None = None,
-) -> tuple[csr_array, int]:
-    """Turn directed weights into an adjacency matrix, symmetric to the bit.
+) -> tuple[Any, int]:
+    """Turn directed weights into an adjacency matrix (CSR), symmetric to the bit.
 
     Each node's own ``min_degree`` heaviest edges stay, whatever the rule says. ``own``
     has every node's similarity with itself, which scales what counts as a tie, and
@@ -302,7 +300,7 @@ def _plain(array: AnyArray, part: slice) -> AnyArray:
     return frozen(np.ascontiguousarray(array[part]))
 
 
-def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> csr_array:
+def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> Any:
     """Return rows that have every column once as a matrix."""
     from scipy.sparse import csr_array
 
@@ -315,7 +313,7 @@ def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> csr_ar
 
 def _directed(
     index: IndexArray, weights: FloatArray, min_weight: float
-) -> tuple[csr_array, int]:
+) -> tuple[Any, int]:
     """Return all neighborhoods as rows, and how many positive weights they lack."""
     n, m = index.shape
     start, positive = np.zeros(n + 1, np.int64), 0

@@ -17,6 +17,7 @@ import platform
 import re
 import secrets
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -27,7 +28,6 @@ from nnkgraph.runtime.files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
 _MEMBER = re.compile(r"([a-z]+)-([0-9]{1,18})-([0-9]{1,18})/([a-z0-9]+)")
 
@@ -204,11 +204,12 @@ class Checkpoint:
 
 
 @contextlib.contextmanager
-def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]:
+def open_checkpoint(folder: str | Path, facts: dict[str, Any]) -> Iterator[Checkpoint]:
     """Open a checkpoint, or begin one in a directory that is new or empty.
 
     The facts are all that determines the blocks, as plain JSON values.
     """
+    folder = Path(folder)
     with _writing(folder):
         folder.mkdir(exist_ok=True)
         strange = {*folder.iterdir()} - {*_named(folder, _OURS)}

@@ -6,7 +6,6 @@ Text is read and written here, too, compressed or not; damage is told with its p
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import fcntl
 import gzip
@@ -18,7 +17,7 @@ import secrets
 import stat
 import sys
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self, TextIO
@@ -396,7 +395,7 @@ def open_bytes(source: Source, *kinds: str) -> Iterator[BinaryIO]:
         with source.open() as raw, gzip.GzipFile(fileobj=raw, mode="rb") as unpacked:
             if packed:
                 head = unpacked.read(len(source.head))
-                expect(dataclasses.replace(source, head=head, size=len(head)), *kinds)
+                expect(replace(source, head=head, size=len(head)), *kinds)
                 unpacked.seek(0)
             yield unpacked if packed else raw  # type: ignore[misc]
     except (EOFError, OSError, zlib.error) as error:

@@ -20,9 +20,8 @@ import inspect
 import os
 import sys
 import types
-import typing
 from functools import cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from nnkgraph.errors import NnkGraphError, ParameterError, ResourceError
 
@@ -247,7 +246,7 @@ def _is_class(folder: str, name: str, cls: type) -> bool:
 
 def parameter_types(cls: Any) -> dict[str, Any]:
     """Return the parameters of a plug-in class with their types."""
-    hints = typing.get_type_hints(cls)
+    hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
 
 
@@ -274,9 +273,7 @@ def _required(f: dataclasses.Field[Any]) -> bool:
 
 def _convert(text: str, wanted: Any, what: str) -> Any:
     """Convert a parameter's text to the first of its types that fits."""
-    choices = (
-        typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
-    )
+    choices = get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
     for choice in choices:
         if choice is bool and text.lower() in {"true", "false"}:
             return text.lower() == "true"

@@ -24,8 +24,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 import nnkgraph
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime import executors
@@ -164,8 +162,8 @@ class _DaskPool(executors.FilePool):
         known = executors.mapped_file(array)
         if known is None:
             return self.write(array)
-        if os.path.dirname(known.path) == self.folder and isinstance(array, np.memmap):  # noqa: PTH120
-            array.flush()  # so that other machines see what was written
+        if str(Path(known.path).parent) == self.folder:
+            array.flush()  # type: ignore[attr-defined] # so that other machines see it
             return known
         seen = _ask(self._client, _file_stamp, known.path)
         same = {_file_stamp(known.path)} >= set(seen.values())

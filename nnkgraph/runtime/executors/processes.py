@@ -33,7 +33,6 @@ from nnkgraph.runtime.limits import files_left, processes_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from multiprocessing.context import BaseContext
 
 
 _THREAD_VARIABLES = (
@@ -69,13 +68,13 @@ class WorkerTraceback(Exception):  # noqa: N818 - it is no error, but its place
 class _Worker:
     """One process, its pipe, and the tasks that were sent to it."""
 
-    def __init__(self, context: BaseContext, memory: int | None) -> None:
+    def __init__(self, context: Any, memory: int | None) -> None:
         own, theirs = context.Pipe()
         self.pipe: Connection[Any, Any] = own
         self.tasks: deque[Future[Any]] = deque()
         with theirs, without_main_script(), block_signals():
-            process: Any = context.Process  # type: ignore[attr-defined]
-            self.process = process(target=_work, args=(theirs, memory), daemon=True)
+            task = {"target": _work, "args": (theirs, memory)}
+            self.process = context.Process(**task, daemon=True)
             self.process.start()
 
     def send(self, future: Future[Any], task: tuple[Any, ...]) -> None:
