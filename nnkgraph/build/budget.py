@@ -35,21 +35,15 @@ class Budget:
     """Bytes, estimated."""
 
     memory: int
-    """Largest memory of all processes together: what is beyond the limit is in files,
-    as far as it can be."""
-
+    """Of all processes together; what is beyond the limit is in files if it can be."""
     scratch: int
     """Temporary files."""
-
     output: int
     """The graph as a file, at most."""
-
     mapped: int = 0
     """Addresses that are needed: files take them as memory does."""
-
     whole: str = ""
     """What cannot be kept in files, where something cannot."""
-
     least: int = 0
     """Memory that is needed however much is in files."""
 

@@ -229,10 +229,7 @@ def warn_of_quality(found: Any) -> None:
 
 
 def advice(settings: Settings) -> str:
-    """Return a half-sentence with parameters that fit this run, or nothing.
-
-    Only what was not tried yet is named.
-    """
+    """Return a half-sentence with parameters that were not tried yet, or nothing."""
     tips = []
     kernel, rule = settings.kernel, settings.rule
     if kernel.nearness in {"inner-product", "absolute-product"}:
@@ -253,7 +250,7 @@ def advice(settings: Settings) -> str:
     if not tips:
         return ""
     *others, last = tips
-    return f"; try {', '.join(others)} or {last}" if others else f"; try {last}"
+    return f"; try {', '.join(others)}{' or ' if others else ''}{last}"
 
 
 @dataclass(frozen=True)

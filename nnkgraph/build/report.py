@@ -241,15 +241,10 @@ def _spread(values: Any) -> dict[str, float]:
     """Return the extremes, the quartiles and the mean."""
     if not len(values):
         return {}
-    low, first, middle, third, high = np.percentile(values, [0, 25, 50, 75, 100])
-    return {
-        "min": float(low),
-        "q1": float(first),
-        "median": float(middle),
-        "q3": float(third),
-        "max": float(high),
-        "mean": math.fsum(values) / len(values),
-    }
+    names = ("min", "q1", "median", "q3", "max")
+    found = np.percentile(values, [0, 25, 50, 75, 100]).tolist()
+    mean = math.fsum(values) / len(values)
+    return dict(zip(names, found, strict=True)) | {"mean": mean}
 
 
 def support(graph: Graph) -> Any:

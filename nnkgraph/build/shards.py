@@ -232,13 +232,11 @@ class Part:
 
     def common(self) -> Iterator[dict[str, Any]]:
         """Yield what all shards of a run have in common."""
+        named = self.input.about["ids"] is not None
         yield {**self.facts, "shard": ""}
         yield self.settings
         yield {**self.candidates.about, "notes": ""}
-        yield {
-            "arrays": sorted(self.arrays),
-            "ids": self.input.about["ids"] is not None,
-        }
+        yield {"arrays": sorted(self.arrays), "ids": named}
 
 
 def write_part(path: str | os.PathLike[str], part: Part) -> None:
@@ -270,9 +268,8 @@ def read_part(path: str | os.PathLike[str]) -> Part:
         part = Part(shard, facts, *needed, spec)
         _check_part(part, blocks)
     except (NnkGraphError, ValueError, TypeError, LookupError) as error:
-        raise InputError(
-            f"{source.name}: is no shard of nnkgraph, or a damaged one"
-        ) from error
+        what = "is no shard of nnkgraph, or a damaged one"
+        raise InputError(f"{source.name}: {what}") from error
     return part
 
 
@@ -300,13 +297,10 @@ def _read_arrays(part: Part, n: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with open_archive(open_source(part.path)) as archive:
         for block in part.blocks:
-            like = {
-                name: np.empty(
-                    (0, part.width) if name in _FILL else 0,
-                    dtypes.get(name, np.float64),
-                )
-                for name in block.arrays
-            }
+            like = {}
+            for name in block.arrays:
+                shape = (0, part.width) if name in _FILL else (0,)
+                like[name] = np.empty(shape, dtypes.get(name, np.float64))
             place = block.stage, block.rows
             read = checkpoint.read_block(archive, part.facts, *place, like)
             if block.stage == "candidates":
@@ -488,9 +482,9 @@ def _collected(found: list[Part], progress: Stages) -> dict[str, Any]:
     with progress("read", len(found), "shards") as on_shard:
         for part in found:
             for key, values in _read_arrays(part, n).items():
-                length, rows = (
-                    (total, part.input.rows) if key == "first" else (n, part.rows)
-                )
+                length, rows = n, part.rows
+                if key == "first":
+                    length, rows = total, part.input.rows
                 if key not in whole:
                     shape = (length, width) if key in _FILL else (length,)
                     whole[key] = new_array(shape, values.dtype)

@@ -44,8 +44,7 @@ _BLOCK = 1 << 18
 _LEAST_BLOCK = 1 << 10
 
 _EDGE_SHARE = 512
-"""A block has one directed edge for so many bytes of the limit; each takes about 40
-bytes while its block is joined."""
+"""Bytes of the limit for each edge of a block, which takes 40 while it is joined."""
 
 
 @compiled

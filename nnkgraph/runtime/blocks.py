@@ -50,9 +50,8 @@ def run(
     factor, workers = (1, 1) if kept else (pool.block_factor, pool.workers)
     waiting = _cut(first, rows, block * factor, workers)
     if kept:
-        waiting = [
-            one for one in waiting if not kept.found(outputs, first, *one, on_rows)
-        ]
+        waiting = [one for one in waiting if not kept.found(outputs, first, *one)]
+        on_rows(rows - sum(stop - start for start, stop in waiting))
     waiting.reverse()
     running: dict[Future[Any], tuple[int, int]] = {}
     deaths = 0
@@ -109,12 +108,12 @@ def _result(future: Future[Any], start: int, stop: int) -> Any:
 def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
     """Wait until something is done; not for ever where a worker hangs."""
     done = pool.wait(running)
-    if not done:
-        raise ResourceError(
-            f"no worker finished a block within {pool.block_timeout:g} s; it may hang, "
-            "or need more time: a larger `block_timeout`"
-        )
-    return done
+    if done:
+        return done
+    raise ResourceError(
+        f"no worker finished a block within {pool.block_timeout:g} s; it may hang, or "
+        "need more time: a larger `block_timeout`"
+    )
 
 
 @dataclass(frozen=True)
@@ -125,12 +124,7 @@ class Kept:
     stage: str
 
     def found(
-        self,
-        outputs: tuple[Shared | None, ...],
-        first: int,
-        start: int,
-        stop: int,
-        on_rows: Callable[[int], object],
+        self, outputs: tuple[Shared | None, ...], first: int, start: int, stop: int
     ) -> bool:
         """Return whether a block is there; if so, it is put where it belongs."""
         views = _opened(outputs)
@@ -140,7 +134,6 @@ class Kept:
         for name, view in views.items():
             if view is not None:
                 view[start - first : stop - first] = block.arrays[name]
-        on_rows(stop - start)
         return True
 
     def keep(
@@ -188,10 +181,7 @@ def _compute(
     start: int,
     stop: int,
 ) -> tuple[AnyArray | None, ...] | None:
-    """Compute one block where it is sent to, and put its rows where they belong.
-
-    They are returned where there is no place that this worker could put them.
-    """
+    """Compute one block where it is sent to; return it, or put it where it belongs."""
     results = function(arguments, start, stop)
     if outputs is None:
         return results
