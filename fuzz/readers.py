@@ -107,12 +107,12 @@ def _into(path: Path, chance: Random) -> Any:
 
 def _kept(role: str, path: Path) -> Any:
     if role == "kept facts":
-        with open_checkpoint(path.parent, {"schema": 1, "k": 4, "shape": [12, 3]}):
+        with open_checkpoint(path.parent, RUN):
             return None
     point = Checkpoint(path.parent, RUN)
     if role == "kept block":
-        like = [np.empty((0, 1)), None, np.empty(0)]
-        return point.load("solve", 0, NODES, like)
+        like = {"0": np.empty((0, 1)), "1": None, "2": np.empty(0)}
+        return point.load("solve", range(NODES), like)
     found = found_once(point, NODES, NEIGHBORS, _searched)
     # Compiled code takes these numbers without looking.
     if not (found.index.min() >= -1 and found.index.max() < NODES):

@@ -21,9 +21,9 @@ from nnkgraph import formats
 from nnkgraph.build.graph import build_graph
 from nnkgraph.build.shards import Shard, build_shard, search_shard, write_part
 from nnkgraph.data import Answers, Candidates, Features, Graph
-from nnkgraph.runtime.checkpoint import Checkpoint
+from nnkgraph.runtime.checkpoint import Block, Checkpoint
 
-RUN = "0" * 64
+RUN = {"schema": 1, "k": 4, "shape": [12, 3]}
 """Fingerprint of the run that the checkpoint seeds belong to."""
 
 NODES, NEIGHBORS = 12, 4
@@ -209,11 +209,13 @@ def _graphs(graph: Graph, folder: Path) -> list[Seed]:
 def _checkpoints(x: np.ndarray, folder: Path) -> list[Seed]:
     point = Checkpoint(folder, RUN)
     about = {"backend": "exact", "exact": True, "threads": 1, "recall": None}
-    arrays = [np.zeros((NODES, NEIGHBORS), np.int32), np.ones((NODES, NEIGHBORS))]
-    text = json.dumps({**about, "notes": []})
-    point.save("candidates", 0, NODES, arrays, text)
-    point.save("solve", 0, NODES, [x[:, :1], None, x[:, 1]], "{}")
-    facts = json.dumps({"schema": 1, "k": 4, "shape": [12, 3]}, indent=2)
+    after = np.arange(NODES)[:, None] + np.arange(1, NEIGHBORS + 1)
+    index = (after % NODES).astype(np.int32)
+    arrays = {"index": index, "distance": np.ones(index.shape)}
+    point.save(Block("candidates", range(NODES), arrays, {**about, "notes": []}))
+    solved = {"0": x[:, :1], "1": None, "2": x[:, 1]}
+    point.save(Block("solve", range(NODES), solved))
+    facts = json.dumps(RUN, indent=2)
     names = {"candidates": f"candidates-0-{NODES}.npz", "block": f"solve-0-{NODES}.npz"}
     seeds = [Seed(role, n, (folder / n).read_bytes()) for role, n in names.items()]
     # Their readers are called after what they hold.

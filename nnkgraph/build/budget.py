@@ -10,22 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseGram, SparseRows
+from nnkgraph.data import Features, SparseGram, SparseRows
 from nnkgraph.errors import OutputError, ResourceError
-from nnkgraph.runtime import registry
+from nnkgraph.runtime import limits, registry
 from nnkgraph.runtime.arrays import memory_limit
 from nnkgraph.runtime.executors import pool_size
 from nnkgraph.runtime.files import is_stream
-from nnkgraph.runtime.limits import (
-    available_memory,
-    free_addresses,
-    in_words,
-    taken_memory,
-)
+from nnkgraph.runtime.limits import available_memory, in_words, taken_memory
 
 if TYPE_CHECKING:
     from nnkgraph.build.settings import Running, Settings
-    from nnkgraph.data import Features
 
 # Fitted to the peaks that runs report: within a third for jobs from 2000 rows on.
 _PROCESS, _WORKER = 130 << 20, 60 << 20
@@ -41,21 +35,15 @@ class Budget:
     """Bytes, estimated."""
 
     memory: int
-    """Largest memory of all processes together: what is beyond the limit is in files,
-    as far as it can be."""
-
+    """Of all processes together; what is beyond the limit is in files if it can be."""
     scratch: int
     """Temporary files."""
-
     output: int
     """The graph as a file, at most."""
-
     mapped: int = 0
     """Addresses that are needed: files take them as memory does."""
-
     whole: str = ""
     """What cannot be kept in files, where something cannot."""
-
     least: int = 0
     """Memory that is needed however much is in files."""
 
@@ -124,7 +112,7 @@ def check_budget(budget: Budget) -> None:
             f"{in_words(there)} are available; use a smaller `k` or fewer `workers`, "
             "or a machine with more"
         )
-    addresses = free_addresses()
+    addresses = limits.free_addresses()
     if 0 <= addresses < budget.mapped - taken_memory():
         raise ResourceError(
             f"about {in_words(budget.mapped)} of addresses are needed, and "

@@ -22,9 +22,8 @@ def catalog(folders: list[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _ours(folder: str) -> list[dict[str, Any]]:
-    return [
-        _described(name, registry.load(folder, name)) for name in registry.names(folder)
-    ]
+    names = registry.names(folder)
+    return [_described(name, registry.load(folder, name)) for name in names]
 
 
 def _foreign(folder: str) -> list[dict[str, Any]]:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseGram, SparseRows
+from nnkgraph.data import Candidates, Graph, SparseGram, SparseRows
 from nnkgraph.data.edges import component_labels, with_edges
 from nnkgraph.data.pairs import BASES, DISTANCES, any_value
 from nnkgraph.errors import ParameterError
-from nnkgraph.kernels import Problem
+from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime.jit import borrowed, compiled, frozen
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Candidates, FloatArray, Graph, IndexArray
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.data import FloatArray, IndexArray
 
 WAYS = ("none", "mst")
 
@@ -122,13 +121,12 @@ def _merged(
     best: IndexArray, label: IndexArray, found: list[tuple[int, int]]
 ) -> tuple[int, IndexArray]:
     """Add bridges that join two components; return the components they leave."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse import coo_array, csgraph
 
     for low, high in np.unique(best, axis=0):
         found.append((int(low), int(high)))
     row, column = label[best[:, 0]], label[best[:, 1]]
     count = int(label.max()) + 1
     joined = coo_array((np.ones(len(row)), (row, column)), (count, count))
-    left, names = connected_components(joined, directed=False)
+    left, names = csgraph.connected_components(joined, directed=False)
     return int(left), names[label]

@@ -13,24 +13,21 @@ from nnkgraph.build import report
 from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
 from nnkgraph.build.symmetrize import symmetrize
-from nnkgraph.data import Graph
-from nnkgraph.data.duplicates import candidates_with_copies, with_copies
+from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
+from nnkgraph.data.duplicates import Rows, candidates_with_copies, with_copies
 from nnkgraph.data.pairs import DISTANCES, cross_values
 from nnkgraph.data.report import Report
 from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.arrays import new_array, row_slices, within_memory
+from nnkgraph.runtime.arrays import FloatArray, new_array, row_slices, within_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.data import Candidates, Features, FloatArray, Neighborhoods
-    from nnkgraph.data.duplicates import Rows
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.methods import Method
+    from nnkgraph import kernels, methods
 
 LOW_RECALL = 0.98
 """Below this an approximate search is worth a warning."""
@@ -133,21 +130,20 @@ def build_graph(
 
         chosen["search"] = Precomputed.of(candidates)
     settings = Settings.of(features, **chosen)
+    growing = k_check or settings.grow is not None
+    if growing:
+        from nnkgraph.build import grow
     if k_check:
-        from nnkgraph.build.grow import check_grow
-
         limits = None, settings.k, chosen.get("max_k")
-        check_grow(settings.method, settings.kernel, *limits)
+        grow.check_grow(settings.method, settings.kernel, *limits)
     elif settings.grow is None and chosen.get("max_k") is not None:
         raise ParameterError("max_k is of use with grow only")
     with open_run(features, settings, running) as run:
         found, kernel, neighborhoods = run.solve()
         growth = None
-        if k_check or settings.grow is not None:
-            from nnkgraph.build.grow import grow as grown
-
+        if growing:
             with run.progress("solve"):
-                growth = grown(
+                growth = grow.grow(
                     run.pool,
                     run.wanted(settings.k),
                     found,
@@ -173,7 +169,6 @@ def build_graph(
                 neighborhoods,
                 rows,
                 report.own_similarity(rows.x, found, kernel, settings.method),
-                report.reach(found),
                 stored,
                 report.input_facts(features),
                 features.ids,
@@ -222,28 +217,19 @@ def find_candidates(
 def warn_of_quality(found: Any) -> None:
     """Warn of nodes without a proof, and of neighbors that were not found."""
     proof, recall = found.certificate, found.recall
+    told = [found.failure] if found.failure else []
     if proof is not None and proof.nodes_failed:
-        warnings.warn(
-            f"{proof.nodes_failed} nodes miss their certificate: {proof.max:.2g}",
-            QualityWarning,
-            stacklevel=4,
-        )
-    if found.failure:
-        warnings.warn(found.failure, QualityWarning, stacklevel=4)
+        failed = f"{proof.nodes_failed} nodes miss their certificate"
+        told.insert(0, f"{failed}: {proof.max:.2g}")
     if recall is not None and recall < LOW_RECALL:
-        warnings.warn(
-            f"an estimated share of {recall:.3f} of the nearest neighbors was found; "
-            "`search='exact'` finds all",
-            QualityWarning,
-            stacklevel=4,
-        )
+        share = f"an estimated share of {recall:.3f} of the nearest neighbors was found"
+        told.append(f"{share}; `search='exact'` finds all")
+    for message in told:
+        warnings.warn(message, QualityWarning, stacklevel=4)
 
 
 def advice(settings: Settings) -> str:
-    """Return a half-sentence with parameters that fit this run, or nothing.
-
-    Only what was not tried yet is named.
-    """
+    """Return a half-sentence with parameters that were not tried yet, or nothing."""
     tips = []
     kernel, rule = settings.kernel, settings.rule
     if kernel.nearness in {"inner-product", "absolute-product"}:
@@ -264,7 +250,7 @@ def advice(settings: Settings) -> str:
     if not tips:
         return ""
     *others, last = tips
-    return f"; try {', '.join(others)} or {last}" if others else f"; try {last}"
+    return f"; try {', '.join(others)}{' or ' if others else ''}{last}"
 
 
 @dataclass(frozen=True)
@@ -272,17 +258,12 @@ class Solved:
     """The neighborhoods of all rows, and what is known about them."""
 
     candidates: Candidates
-    """Their distances are not looked at any more."""
-
     found: Neighborhoods
-
     rows: Rows
     """Which of them are copies; the features are not looked at any more."""
 
     own: FloatArray | None
     """(n,) similarities of the rows with themselves: see `report.own_similarity`."""
-
-    reach: report.Reach
 
     settings: dict[str, Any]
     """The parameters that determine the graph, to be stored with it."""
@@ -291,7 +272,6 @@ class Solved:
     """What `report.input_facts` says."""
 
     ids: tuple[str, ...] | None = None
-
     grown: int = 0
     """Rows that got more candidates than they were given first."""
 
@@ -302,21 +282,14 @@ class Solved:
     """What to try where nodes are left alone."""
 
     workers: int = 1
-
     warnings: tuple[str, ...] = ()
-
     notes: tuple[str, ...] = ()
 
 
 def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) -> Graph:
     """Join the directions, hang copies on, and sum everything up.
 
-    Parameters
-    ----------
-    solved : Solved
-        The neighborhoods.
-    bridge : callable, optional
-        Connects the components of the graph of the distinct rows.
+    ``bridge`` connects the components of the graph of the distinct rows.
     """
     candidates, found, rows = solved.candidates, solved.found, solved.rows
     settings = solved.settings
@@ -336,7 +309,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         bare = bridge(bare)
     graph = rounded_graph(with_copies(bare, rows), settings.get("digits", 0))
     graph = replace(graph, ids=solved.ids)
-    method: Method = registry.create("methods", settings["method"])
+    method: methods.Method = registry.create("methods", settings["method"])
     certificate = report.certificate(found, rows.origin)
     facts = report.facts(graph)
     apart = report.copies_apart(graph, rows.first) if facts["components"] > 1 else 0
@@ -370,10 +343,9 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
             more=solved.facts,
             warnings=[
                 *solved.warnings,
-                *report.bandwidth_warnings(settings["sigma"], solved.reach),
+                *report.bandwidth_warnings(settings["sigma"], report.reach(candidates)),
                 *method.remarks(candidates, found),
-                *report.copy_warnings(apart, solved.tips),
-                *report.graph_warnings(facts, solved.tips),
+                *report.graph_warnings(facts, apart, solved.tips),
             ],
             notes=list(solved.notes),
         ),
@@ -414,10 +386,7 @@ def rounded(values: FloatArray, digits: int) -> FloatArray:
     return np.where(there, result, values)
 
 
-_BLOCK_VALUES = 1 << 22
-
-
-def check_distances(kernel: Kernel) -> None:
+def check_distances(kernel: kernels.Kernel) -> None:
     """Refuse a kernel that knows similarities only."""
     if kernel.base == "gram":
         raise ParameterError(
@@ -427,7 +396,7 @@ def check_distances(kernel: Kernel) -> None:
 
 
 def edge_distances(
-    features: Features, edges: Any, kernel: Kernel, scale: str
+    features: Features, edges: Any, kernel: kernels.Kernel, scale: str
 ) -> tuple[FloatArray, str]:
     """Return the length of every entry of an adjacency matrix, and its metric.
 
@@ -440,12 +409,11 @@ def edge_distances(
     city = kernel.nearness == "l1-distance"
     base = "l1-distance" if city else "squared-distance"
     values = np.empty(edges.nnz)
-    most = max(1, _BLOCK_VALUES // x.shape[1])
-    for start in range(0, edges.nnz, most):
-        stop = min(start + most, edges.nnz)
-        rows = np.searchsorted(edges.indptr, np.arange(start, stop), side="right") - 1
-        ends = edges.indices[start:stop, np.newaxis]
-        values[start:stop] = cross_values(x, x[rows], ends, base)[:, 0]
+    for some in row_slices(edges.nnz, 8 * x.shape[1]):
+        every = np.arange(some.start, some.stop)
+        rows = np.searchsorted(edges.indptr, every, side="right") - 1
+        ends = edges.indices[some, np.newaxis]
+        values[some] = cross_values(x, x[rows], ends, base)[:, 0]
     if city:
         return values, "manhattan"
     if registry.spec(kernel).partition(":")[0] == "cosine":

@@ -17,17 +17,14 @@ from nnkgraph.build import solve
 from nnkgraph.data import Candidates, Neighborhoods
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
-from nnkgraph.kernels import Problem
-from nnkgraph.runtime.arrays import widened
-from nnkgraph.search import distance_of, ranked
+from nnkgraph.kernels import Kernel, Problem
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, widened
+from nnkgraph.search import Wanted, distance_of, ranked
 from nnkgraph.search.exact import nearest
 
 if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray, IndexArray
-    from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
     from nnkgraph.runtime.executors import Pool
-    from nnkgraph.search import Wanted
 
 _AT_ONCE = 4096
 """Nodes that grow at the same time."""
@@ -48,11 +45,7 @@ class Growth:
 
 
 def check_grow(
-    method: Method,
-    kernel: Kernel,
-    tolerance: float | None,
-    k: int,
-    max_k: int | None,
+    method: Method, kernel: Kernel, tolerance: float | None, k: int, max_k: int | None
 ) -> None:
     """Refuse kernels and methods whose residuals cannot be bounded."""
     if max_k is not None and max_k < k:
@@ -82,17 +75,10 @@ def outside_bounds(x: Any, candidates: Candidates, kernel: Kernel) -> FloatArray
     there = (candidates.index >= 0).sum(axis=1)
     if m == 0:
         return np.zeros(n)
-    every = np.arange(n)
     last = np.maximum(there - 1, 0)[:, np.newaxis]
-    problem = Problem(
-        x,
-        x,
-        np.ascontiguousarray(np.take_along_axis(candidates.index, last, axis=1)),
-        candidates.distance,
-        kernel,
-        rows=every,
-    )
-    bounds: FloatArray = problem.cross()[:, 0]
+    farthest = np.ascontiguousarray(np.take_along_axis(candidates.index, last, axis=1))
+    known = farthest, candidates.distance, kernel
+    bounds = Problem(x, x, *known, rows=np.arange(n)).cross()[:, 0]
     return np.where(there >= n - 1, 0.0, bounds)
 
 
@@ -112,12 +98,16 @@ def grow(
     A node keeps the candidates it has where the next ones, as many again each time,
     would have no larger residual, up to where the bound proves the rest.
     """
-    x, n = wanted.x, len(wanted.x)
+    n, width = candidates.index.shape
     most = min(max_k, n - 1)
-    outside = outside_bounds(x, candidates, kernel)
-    width = candidates.index.shape[1]
-    doubtful = np.flatnonzero(outside > tolerance)
-    state = _State(
+    outside = outside_bounds(wanted.x, candidates, kernel)
+    growing = _Growing(
+        pool,
+        wanted,
+        kernel,
+        method,
+        tolerance,
+        outside,
         widened(candidates.index, most, -1),
         widened(candidates.distance, most, np.inf),
         widened(found.weights, most, 0.0),
@@ -125,37 +115,36 @@ def grow(
         None if found.certificate is None else np.array(found.certificate),
         np.full(n, width),
     )
-    seen = width
+    doubtful, seen = np.flatnonzero(outside > tolerance), width
     while len(doubtful) and seen < most:
         seen = min(2 * seen, most)
-        left = []
-        for start in range(0, len(doubtful), _AT_ONCE):
-            rows = doubtful[start : start + _AT_ONCE]
-            task = wanted, state, rows, seen, tolerance
-            left.append(_look_further(pool, *task, kernel, method, outside))
-        doubtful = np.concatenate(left)
-    grown = int((state.used > width).sum())
-    keep = max(width, int(state.used.max(initial=0)))
+        parts = np.split(doubtful, range(_AT_ONCE, len(doubtful), _AT_ONCE))
+        doubtful = np.concatenate([growing.look_further(one, seen) for one in parts])
+    keep = max(width, int(growing.used.max(initial=0)))
+    index, distance, weights = (
+        widened(one[:, :keep])
+        for one in (growing.index, growing.distance, growing.weights)
+    )
+    errors, certificate = growing.errors, growing.certificate
     return Growth(
-        replace(
-            candidates,
-            index=widened(state.index[:, :keep]),
-            distance=widened(state.distance[:, :keep]),
-        ),
-        replace(
-            found,
-            weights=widened(state.weights[:, :keep]),
-            errors=state.errors,
-            certificate=state.certificate,
-        ),
+        replace(candidates, index=index, distance=distance),
+        replace(found, weights=weights, errors=errors, certificate=certificate),
         outside,
-        grown,
+        int((growing.used > width).sum()),
         len(doubtful),
     )
 
 
-@dataclass
-class _State:
+@dataclass(frozen=True)
+class _Growing:
+    """Candidates and solutions that are replaced where more is needed."""
+
+    pool: Pool
+    wanted: Wanted
+    kernel: Kernel
+    method: Method
+    tolerance: float
+    outside: FloatArray
     index: IndexArray
     distance: FloatArray
     weights: FloatArray
@@ -163,77 +152,67 @@ class _State:
     certificate: FloatArray | None
     used: IndexArray
 
+    def look_further(self, rows: IndexArray, seen: int) -> IndexArray:
+        """Look at the ``seen`` nearest of some nodes; return those still in doubt."""
+        x, base = self.wanted.x, self.wanted.base
+        near = nearest(replace(self.wanted, k=seen), rows)
+        near, score = ranked(x, x[rows], near, base)
+        distance = distance_of(score, base)
+        # Only lists in which something is missing are taken over and solved again.
+        residual = self._residuals(rows, near, distance).max(axis=1)
+        needed = residual > self.tolerance
+        if needed.any():
+            self._solve_again(rows[needed], near[needed], distance[needed])
+        if seen >= len(x) - 1:
+            last: FloatArray = np.zeros(len(rows))
+        else:
+            farthest = np.ascontiguousarray(near[:, -1:])
+            last = self._cross(rows, farthest, distance)[:, 0]
+        worst = np.where(needed, 0.0, np.maximum(residual, 0.0))
+        self.outside[rows] = np.maximum(last, worst)
+        return rows[last > self.tolerance]
 
-def _look_further(
-    pool: Pool,
-    wanted: Wanted,
-    state: _State,
-    rows: IndexArray,
-    seen: int,
-    tolerance: float,
-    kernel: Kernel,
-    method: Method,
-    outside: FloatArray,
-) -> IndexArray:
-    """Look at the ``seen`` nearest of some nodes; return those still in doubt."""
-    x = wanted.x
-    near = nearest(replace(wanted, k=seen), rows)
-    near, score = ranked(x, x[rows], near, wanted.base)
-    distance = distance_of(score, wanted.base)
-    # Only lists in which something is missing are taken over and solved again.
-    residual = _residuals(x, rows, near, distance, state, kernel)
-    needed = residual.max(axis=1) > tolerance
-    some = np.flatnonzero(needed)
-    if len(some):
+    def _solve_again(
+        self, rows: IndexArray, near: IndexArray, distance: FloatArray
+    ) -> None:
+        x, seen = self.wanted.x, near.shape[1]
         solved = solve.solve(
-            pool,
+            self.pool,
             x,
-            Candidates(near[some], distance[some]),
-            kernel=kernel,
-            method=method,
-            points=x[rows[some]],
+            Candidates(near, distance),
+            kernel=self.kernel,
+            method=self.method,
+            points=x[rows],
         )
-        target = rows[some]
-        state.index[target, :seen], state.distance[target, :seen] = (
-            near[some],
-            distance[some],
-        )
-        state.weights[target, :seen] = solved.weights
-        state.errors[target] = solved.errors
-        if state.certificate is not None and solved.certificate is not None:
-            state.certificate[target] = solved.certificate
-        state.used[target] = seen
-    last = Problem(
-        x, x[rows], np.ascontiguousarray(near[:, -1:]), distance, kernel, rows=rows
-    ).cross()[:, 0]
-    worst = np.where(needed, 0.0, np.maximum(residual.max(axis=1), 0.0))
-    outside[rows] = np.maximum(last if seen < len(x) - 1 else 0.0, worst)
-    return rows[last > tolerance] if seen < len(x) - 1 else rows[:0]
+        self.index[rows, :seen], self.distance[rows, :seen] = near, distance
+        self.weights[rows, :seen], self.errors[rows] = solved.weights, solved.errors
+        if self.certificate is not None and solved.certificate is not None:
+            self.certificate[rows] = solved.certificate
+        self.used[rows] = seen
 
+    def _cross(
+        self, rows: IndexArray, near: IndexArray, distance: FloatArray
+    ) -> FloatArray:
+        """Return the similarities of some nodes with others."""
+        x = self.wanted.x
+        return Problem(x, x[rows], near, distance, self.kernel, rows=rows).cross()
 
-def _residuals(
-    x: Any,
-    rows: IndexArray,
-    near: IndexArray,
-    distance: FloatArray,
-    state: _State,
-    kernel: Kernel,
-) -> FloatArray:
-    """Return the residuals of candidates that were not looked at before."""
-    problem = Problem(x, x[rows], near, distance, kernel, rows=rows)
-    cross = problem.cross()
-    support = state.weights[rows] > 0
-    widest = int(support.sum(axis=1).max(initial=0))
-    order = np.argsort(~support, axis=1, kind="stable")[:, :widest]
-    chosen = np.take_along_axis(state.index[rows], order, axis=1)
-    theta = np.take_along_axis(state.weights[rows], order, axis=1)
-    explained = np.zeros(cross.shape)
-    for place in range(widest):
-        # One neighbor of every node at a time, as seen by all of its candidates.
-        atoms = np.maximum(chosen[:, place], 0)
-        seen = Problem(x, x[atoms], near, distance, kernel, rows=atoms).cross()
-        explained += np.where(theta[:, place] > 0, theta[:, place], 0.0)[:, None] * seen
-    residual = cross - explained
-    known = np.arange(near.shape[1]) < state.used[rows][:, np.newaxis]
-    residual[known | (near < 0)] = -np.inf
-    return residual
+    def _residuals(
+        self, rows: IndexArray, near: IndexArray, distance: FloatArray
+    ) -> FloatArray:
+        """Return the residuals of candidates that were not looked at before."""
+        cross = self._cross(rows, near, distance)
+        support = self.weights[rows] > 0
+        widest = int(support.sum(axis=1).max(initial=0))
+        order = np.argsort(~support, axis=1, kind="stable")[:, :widest]
+        chosen = np.take_along_axis(self.index[rows], order, axis=1)
+        theta = np.take_along_axis(self.weights[rows], order, axis=1)
+        explained = np.zeros(cross.shape)
+        for place in range(widest):
+            # One neighbor of every node at a time, as seen by all of its candidates.
+            similar = self._cross(np.maximum(chosen[:, place], 0), near, distance)
+            explained += np.maximum(theta[:, place], 0.0)[:, np.newaxis] * similar
+        residual = cross - explained
+        known = np.arange(near.shape[1]) < self.used[rows][:, np.newaxis]
+        residual[known | (near < 0)] = -np.inf
+        return residual

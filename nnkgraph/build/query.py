@@ -9,34 +9,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nnkgraph.build import report, solve
-from nnkgraph.build.run import open_run
-from nnkgraph.build.settings import (
-    DEFAULT_K,
-    Settings,
-    SolveCall,
-    features_of,
-    split,
-)
-from nnkgraph.data import Answers, SparseRows
-from nnkgraph.data.duplicates import first_equal
+from nnkgraph.build.run import Run, open_run
+from nnkgraph.build.settings import DEFAULT_K, Settings, SolveCall, features_of, split
+from nnkgraph.data import Answers, Candidates, Features, Neighborhoods, SparseRows
+from nnkgraph.data.duplicates import Rows, first_equal
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.arrays import within_memory
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from scipy.sparse import csr_array
 
-    from nnkgraph.build.run import Run
-    from nnkgraph.data import (
-        Candidates,
-        Features,
-        FloatArray,
-        IndexArray,
-        Neighborhoods,
-    )
-    from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
     from nnkgraph.search import Search, Wanted
 
@@ -108,8 +92,14 @@ def query(
             has_error = settings.method.has_error
             solved = with_twins(solved, index, twin, has_error=has_error)
         used, rows = run.pool.workers, run.rows
-    weights, distances = matrices(
-        solved.weights, found.distance, index, rows, len(data.x), normalize=normalize
+    row, column = np.nonzero(solved.weights > 0)
+    value = solved.weights[row, column]
+    if normalize:
+        value = value / solved.weights.sum(axis=1)[row]
+    ends = row, _as_given(index[row, column], rows)
+    shape = len(solved.weights), len(data.x)
+    weights, distances = (
+        _matrix(one, ends, shape) for one in (value, found.distance[row, column])
     )
     proof = report.certificate(solved, None)
     if proof is not None and proof.nodes_failed:
@@ -120,25 +110,37 @@ def query(
         )
     stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
     names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
+    known = {
+        **{name: stored[name] for name in names},
+        "normalize": normalize,
+        "exclude_identical": exclude_identical,
+    }
+    count = (solved.weights > 0).sum(axis=1)
     return Answers(
         weights,
         solved.errors,
         queries.ids,
         data.ids,
-        *facts(
-            data,
-            queries,
-            solved,
-            {
-                **{name: stored[name] for name in names},
-                "normalize": normalize,
-                "exclude_identical": exclude_identical,
-            },
-            {"identical": int((twin >= 0).sum()), "workers": used},
-        ),
+        {
+            **report.provenance(data, known),
+            "queries_shape": list(queries.x.shape),
+            "queries_sha256": queries.sha256,
+        },
+        {
+            "schema": 1,
+            "queries": len(queries.x),
+            "rows": len(data.x),
+            "neighbors_per_query": float(count.mean()),
+            "without_neighbors": int((count == 0).sum()),
+            "certificate": proof.as_dict() if proof else None,
+            "error": report.error_facts(solved.errors),
+            **known,
+            "identical": int((twin >= 0).sum()),
+            "workers": used,
+        },
         distances=distances if settings.kernel.nearness in DISTANCES else None,
-        nearest=as_given(index[:, 0], rows),
-        identical=as_given(twin, rows),
+        nearest=_as_given(index[:, 0], rows),
+        identical=_as_given(twin, rows),
     )
 
 
@@ -204,13 +206,11 @@ def _without_twins(
     out = index == twin[:, np.newaxis]
     index[out], distance[out] = -1, np.inf
     order = np.argsort(index < 0, axis=1, kind="stable")
-    index = np.take_along_axis(index, order, axis=1)[:, :k]
-    distance = np.take_along_axis(distance, order, axis=1)[:, :k]
-    return replace(
-        found,
-        index=np.ascontiguousarray(index),
-        distance=np.ascontiguousarray(distance),
+    index, distance = (
+        np.ascontiguousarray(np.take_along_axis(one, order, axis=1)[:, :k])
+        for one in (index, distance)
     )
+    return replace(found, index=index, distance=distance)
 
 
 def with_twins(
@@ -230,66 +230,20 @@ def with_twins(
     return replace(found, weights=weights, errors=values[0], certificate=values[1])
 
 
-def matrices(
-    weights: FloatArray,
-    distance: FloatArray,
-    index: IndexArray,
-    rows: Rows,
-    n: int,
-    *,
-    normalize: bool,
-) -> tuple[csr_array, csr_array]:
-    """Put weights and distances of neighbors at the rows of the data as given."""
+def _matrix(values: FloatArray, ends: Any, shape: tuple[int, int]) -> Any:
+    """Return values of queries and rows of the data as a matrix in order."""
     from scipy.sparse import coo_array
 
-    row, column = np.nonzero(weights > 0)
-    target = as_given(index[row, column], rows)
-    value = weights[row, column]
-    if normalize:
-        value = value / weights.sum(axis=1)[row]
-    shape = len(weights), n
-    joined = [
-        coo_array((one, (row, target)), shape).tocsr()
-        for one in (value, distance[row, column])
-    ]
-    for one in joined:
-        one.sort_indices()
-    return joined[0], joined[1]
+    found = coo_array((values, ends), shape).tocsr()
+    found.sort_indices()
+    return found
 
 
-def as_given(index: IndexArray, rows: Rows) -> IndexArray:
+def _as_given(index: IndexArray, rows: Rows) -> IndexArray:
     """Return numbers among the distinct rows as numbers of the data; -1 stays."""
     if rows.origin is None:
         return index
     return np.where(index >= 0, rows.origin[np.maximum(index, 0)], -1)
-
-
-def facts(
-    data: Features,
-    queries: Features,
-    found: Neighborhoods,
-    settings: dict[str, Any],
-    more: dict[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return provenance and report of answers."""
-    provenance = {
-        **report.provenance(data, settings),
-        "queries_shape": list(queries.x.shape),
-        "queries_sha256": queries.sha256,
-    }
-    count, proof = (found.weights > 0).sum(axis=1), report.certificate(found, None)
-    about = {
-        "schema": 1,
-        "queries": len(queries.x),
-        "rows": len(data.x),
-        "neighbors_per_query": float(count.mean()),
-        "without_neighbors": int((count == 0).sum()),
-        "certificate": proof.as_dict() if proof else None,
-        "error": report.error_facts(found.errors),
-        **settings,
-        **more,
-    }
-    return provenance, about
 
 
 def check_columns(data: Features, queries: Features) -> None:

@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseGram
+from nnkgraph import __version__
+from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, SparseGram
 from nnkgraph.data.edges import component_labels
 from nnkgraph.data.report import Certificate
-from nnkgraph.kernels import Problem
-from nnkgraph.runtime.arrays import row_slices
+from nnkgraph.kernels import Kernel, Problem
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
 
 if TYPE_CHECKING:
     from nnkgraph.build.grow import Growth
-    from nnkgraph.data import (
-        Candidates,
-        Features,
-        FloatArray,
-        Graph,
-        IndexArray,
-        Neighborhoods,
-    )
     from nnkgraph.data.duplicates import Rows
-    from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
 
 
 CERTIFICATE_LIMIT = 1e-9
 """A node whose certificate is above this counts as failed."""
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How far away candidates are; not finite where a node has none."""
-
-    near: FloatArray
-    """(n,) the distance of each node's first candidate."""
-
-    far: FloatArray
-    """(n,) the distance of its last one."""
 
 
 _PACKAGES = ("h5py", "numba", "numpy", "pynndescent", "scipy")
@@ -72,13 +52,6 @@ def copies_apart(graph: Graph, first: IndexArray | None) -> int:
     kinds = np.unique(np.stack([label, first]), axis=1)[0]
     alike = np.bincount(kinds, minlength=count) == 1
     return int((alike & (np.bincount(label, minlength=count) > 1)).sum())
-
-
-def copy_warnings(apart: int, tips: str) -> list[str]:
-    """Say so where copies of a row see nothing but each other."""
-    if not apart:
-        return []
-    return [f"{apart} components consist only of copies of one row{tips}"]
 
 
 def certificate(found: Neighborhoods, origin: IndexArray | None) -> Certificate | None:
@@ -138,8 +111,6 @@ def versions() -> dict[str, str]:
     import platform
     from importlib.metadata import version
 
-    from nnkgraph import __version__
-
     found = {name: version(name) for name in _PACKAGES}
     return {"nnkgraph": __version__, "python": platform.python_version(), **found}
 
@@ -154,8 +125,6 @@ def provenance_of(known: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
 
     Never the command, paths, workers or times: equal results are equal bytes.
     """
-    from nnkgraph import __version__
-
     return {
         "schema": 1,
         "nnkgraph": __version__,
@@ -202,47 +171,50 @@ def input_facts(features: Features) -> dict[str, Any]:
     }
 
 
-def reach(candidates: Candidates) -> Reach:
-    """Return how far the candidates are."""
+def reach(candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+    """Return the distances of first and last candidates; not finite without any."""
     distance = candidates.distance
     if not distance.shape[1]:
         none = np.full(len(distance), np.inf)
-        return Reach(none, none)
+        return none, none
     far = np.empty(len(distance))
     for rows in row_slices(len(distance), 24 * distance.shape[1]):
         known = distance[rows]
         far[rows] = np.where(np.isfinite(known), known, -np.inf).max(axis=1)
-    return Reach(distance[:, 0], far)
+    return distance[:, 0], far
 
 
-def bandwidth_warnings(sigma: float | None, known: Reach) -> list[str]:
+def bandwidth_warnings(
+    sigma: float | None, known: tuple[FloatArray, FloatArray]
+) -> list[str]:
     """Say so where a bandwidth is far from the distances it is meant for."""
     if sigma is None:
         return []
-    near, far = (one[np.isfinite(one)] for one in (known.near, known.far))
+    near, far = (one[np.isfinite(one)] for one in known)
     if len(near) and np.median(near) > 6.5 * sigma:
         lost = int((near > 6.5 * sigma).sum())
-        message = (
-            f"sigma {sigma:.4g} is small beside the distances: {lost} of {len(near)} "
-            "nodes have no candidate with a similarity above 1e-9; try `sigma='local'`"
+        what = (
+            f"is small beside the distances: {lost} of {len(near)} nodes have no "
+            "candidate with a similarity above 1e-9"
         )
-        return [message]
-    if len(far) and 0 < np.median(far) < 0.05 * sigma:
-        message = (
-            f"sigma {sigma:.4g} is large beside most distances: half of the nodes or "
-            "more see only similarities within 0.2 % of 1, and their weights rest on "
-            "the last digits; try `sigma='local'`"
+    elif len(far) and 0 < np.median(far) < 0.05 * sigma:
+        what = (
+            "is large beside most distances: half of the nodes or more see only "
+            "similarities within 0.2 % of 1, and their weights rest on the last digits"
         )
-        return [message]
-    return []
-
-
-def graph_warnings(report: dict[str, Any], tips: str) -> list[str]:
-    """Say so where the result is not what most people want."""
-    n, isolated = report["nodes"], report["isolated"]
-    if n < 2 or isolated <= 0.01 * n:
+    else:
         return []
-    return [f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated{tips}"]
+    return [f"sigma {sigma:.4g} {what}; try `sigma='local'`"]
+
+
+def graph_warnings(known: dict[str, Any], apart: int, tips: str) -> list[str]:
+    """Say so where nodes are alone, or copies of a row see nothing but each other."""
+    n, isolated, found = known["nodes"], known["isolated"], []
+    if apart:
+        found.append(f"{apart} components consist only of copies of one row{tips}")
+    if n > 1 and isolated > 0.01 * n:
+        found.append(f"{isolated} of {n} nodes ({isolated / n:.1%}) are isolated{tips}")
+    return found
 
 
 def description(graph: Graph) -> dict[str, Any]:
@@ -269,15 +241,10 @@ def _spread(values: Any) -> dict[str, float]:
     """Return the extremes, the quartiles and the mean."""
     if not len(values):
         return {}
-    low, first, middle, third, high = np.percentile(values, [0, 25, 50, 75, 100])
-    return {
-        "min": float(low),
-        "q1": float(first),
-        "median": float(middle),
-        "q3": float(third),
-        "max": float(high),
-        "mean": math.fsum(values) / len(values),
-    }
+    names = ("min", "q1", "median", "q3", "max")
+    found = np.percentile(values, [0, 25, 50, 75, 100]).tolist()
+    mean = math.fsum(values) / len(values)
+    return dict(zip(names, found, strict=True)) | {"mean": mean}
 
 
 def support(graph: Graph) -> Any:

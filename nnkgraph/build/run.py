@@ -6,26 +6,24 @@ its budget is checked, its checkpoint is open and its workers are ready.
 
 from __future__ import annotations
 
-import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.build import solve
 from nnkgraph.build.budget import check_budget, estimate
-from nnkgraph.data import Candidates, SparseGram, SparseRows
-from nnkgraph.data.duplicates import distinct_rows
+from nnkgraph.data import Candidates, Features, Neighborhoods, SparseGram, SparseRows
+from nnkgraph.data.duplicates import Rows, distinct_rows
 from nnkgraph.data.scaling import Scaling
 from nnkgraph.data.sparse import work_columns
+from nnkgraph.errors import InputError
 from nnkgraph.runtime import arrays, blocks, registry
-from nnkgraph.runtime.arrays import converted
-from nnkgraph.runtime.checkpoint import open_checkpoint
-from nnkgraph.runtime.executors import open_pool
+from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
+from nnkgraph.runtime.executors import Executor, Pool, open_pool
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.search import Wanted, index_dtype
+from nnkgraph.search import Search, Wanted, index_dtype
 from nnkgraph.search.auto import exact_seconds, kdtree_seconds
 from nnkgraph.search.exact import GRAIN
 
@@ -34,13 +32,8 @@ if TYPE_CHECKING:
 
     from nnkgraph.build.settings import Running, Settings
     from nnkgraph.build.shards import Shard
-    from nnkgraph.data import Features, Neighborhoods
-    from nnkgraph.data.duplicates import Rows
     from nnkgraph.kernels import Kernel
     from nnkgraph.methods import Method
-    from nnkgraph.runtime.checkpoint import Block, Checkpoint
-    from nnkgraph.runtime.executors import Executor, Pool
-    from nnkgraph.search import Search
 
 
 @dataclass(frozen=True)
@@ -93,17 +86,13 @@ class Run:
         self, k: int, on_rows: Callable[[int], object] = lambda _: None
     ) -> Wanted:
         """Return what is searched: the k best of these rows for each of them."""
-        kernel = self.settings.kernel
-        return Wanted(
-            self.rows.x,
-            k,
-            kernel.nearness,
-            self.pool,
+        wanted = _wanted(self.rows.x, k, self.settings.kernel, self.pool)
+        return replace(
+            wanted,
             seed=self.settings.seed,
             origin=self.rows.origin,
             first=self.rows.first,
             on_rows=on_rows,
-            similarity=_similarity_of(kernel),
         )
 
     def prepared(self, points: Features) -> Any:
@@ -126,16 +115,9 @@ class Run:
             if k == 0:
                 nothing = np.empty((len(asking), 0))
                 return Candidates(nothing.astype(index_dtype(n)), nothing)
-            wanted = replace(
-                self.wanted(k, on_rows), checkpoint=self.checkpoint, span=self.span
-            )
-            return found_once(
-                self.checkpoint,
-                n,
-                k,
-                lambda: self.settings.search.find(wanted),
-                self.span,
-            )
+            kept, find = self.checkpoint, self.settings.search.find
+            wanted = replace(self.wanted(k, on_rows), checkpoint=kept, span=self.span)
+            return found_once(kept, n, k, lambda: find(wanted), self.span)
 
     def find_and_fit(self) -> tuple[Candidates, Kernel]:
         """Find what the method chooses from; fit the kernel to the k best of it."""
@@ -144,16 +126,9 @@ class Run:
         # Candidates that are known already need no second file.
         all_rows = replace(self, span=None, checkpoint=None) if whole else self
         candidates = all_rows.find()
-        best = replace(
-            candidates,
-            index=candidates.index[:, : settings.k],
-            distance=candidates.distance[:, : settings.k],
-        )
-        fitted = settings.kernel.fit(best)
+        fitted = settings.kernel.fit(_part(candidates, slice(None), settings.k))
         if span is not None and whole:
-            rows = slice(span.start, span.stop)
-            index, distance = candidates.index[rows], candidates.distance[rows]
-            candidates = replace(candidates, index=index, distance=distance)
+            candidates = _part(candidates, slice(span.start, span.stop))
         with self.progress("search"):
             wanted = replace(self.wanted(settings.k), span=span)
             return settings.method.gather(wanted, candidates, fitted), fitted
@@ -162,8 +137,7 @@ class Run:
         """Find and solve its rows; return the fitted kernel with them."""
         candidates, fitted = self.find_and_fit()
         method = self.settings.method
-        unknown = () if method.local else (0, "steps")
-        steps = unknown or (len(candidates.index),)
+        steps = (len(candidates.index), "rows") if method.local else (0, "steps")
         with self.progress("solve", *steps) as on_rows:
             found = solve.solve(
                 self.pool,
@@ -180,6 +154,12 @@ class Run:
         return candidates, fitted, found
 
 
+def _part(found: Candidates, rows: slice, k: int | None = None) -> Candidates:
+    """Return the k best candidates of some rows."""
+    index, distance = found.index[rows, :k], found.distance[rows, :k]
+    return replace(found, index=index, distance=distance)
+
+
 @contextmanager
 def open_run(
     features: Features,
@@ -192,19 +172,8 @@ def open_run(
 ) -> Iterator[Run]:
     """Prepare rows, check the budget, open the checkpoint, and have workers ready.
 
-    Parameters
-    ----------
-    shard : Shard, optional
-        The part of the rows that this run is about.
-    methods : sequence of Method
-        Further methods that the workers have to be ready for.
-    seconds : float, optional
-        What one processor will work, where that is not to find and solve all rows.
-
-    Raises
-    ------
-    ResourceError
-        Where memory or room for temporary files is missing.
+    The workers are ready for further ``methods`` as well. ``seconds`` is what one
+    processor will work, where that is not to find and solve all rows.
     """
     rows, scaling = prepared_rows(features, settings, running.progress)
     span = None
@@ -219,8 +188,11 @@ def open_run(
     facts: dict[str, Any] = {}
     if running.resume is not None or shard is not None:
         facts = settings.facts(features)
+    if shard is not None:
+        facts["shard"] = str(shard)
+    folder = running.resume
     with (
-        _checkpoint(running.resume, facts, shard) as checkpoint,
+        open_checkpoint(folder, facts) if folder else nullcontext() as checkpoint,
         open_pool(
             running.executor,
             running.workers,
@@ -262,18 +234,17 @@ def estimated_seconds(x: Any, k: int) -> float:
 
 def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:
     """Have everything compiled and every worker ready before the work is timed."""
+    tiny: Any = np.arange(24.0).reshape(6, 4)
     if kernel.base == "gram":
-        tiny: Any = np.exp(-np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))))
-        if isinstance(x, SparseGram):
-            from scipy.sparse import csr_array
-
-            tiny = SparseGram.of(csr_array(tiny))
-    elif isinstance(x, SparseRows):
+        tiny = np.exp(-np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))))
+    if isinstance(x, SparseGram | SparseRows):
         from scipy.sparse import csr_array
 
-        tiny = SparseRows.of(csr_array(np.arange(24.0).reshape(6, 4)), "")
-    else:
-        tiny = np.arange(24.0).reshape(6, 4).astype(x.dtype)
+        tiny = csr_array(tiny)
+        gram = isinstance(x, SparseGram)
+        tiny = SparseGram.of(tiny) if gram else SparseRows.of(tiny, "")
+    elif kernel.base != "gram":
+        tiny = tiny.astype(x.dtype)
     task = (tiny, kernel, method)
     _tiny_run(task, 0, 1)  # workers then find everything in the cache
     if pool.workers > 1:
@@ -285,17 +256,17 @@ def _tiny_run(task: tuple[Any, Kernel, Method], start: int, _stop: int) -> tuple
     serial: Executor = registry.create("executors", "serial")
     search: Search = registry.create("search", "exact")
     with serial.open(1) as pool:
-        wanted = Wanted(x, 2, kernel.nearness, pool, similarity=_similarity_of(kernel))
-        found = search.find(wanted)
+        found = search.find(_wanted(x, 2, kernel, pool))
         fitted = kernel.fit(found)
         if method.local or start == 0:  # others work in the first process only
             solve.solve(pool, x, found, kernel=fitted, method=method, k=1)
     return ()
 
 
-def _similarity_of(kernel: Kernel) -> Any:
-    """Return what a search asks where no base says how similar rows are."""
-    return kernel if kernel.nearness == "similarity" else None
+def _wanted(x: Any, k: int, kernel: Kernel, pool: Pool) -> Wanted:
+    """Return what is searched; the kernel is asked where no base says what is near."""
+    asked: Any = kernel if kernel.nearness == "similarity" else None
+    return Wanted(x, k, kernel.nearness, pool, similarity=asked)
 
 
 ABOUT: dict[str, Any] = {
@@ -308,40 +279,38 @@ ABOUT: dict[str, Any] = {
 """What is known about candidates besides their arrays."""
 
 
-@contextmanager
-def _checkpoint(
-    folder: str | Path | None, facts: dict[str, Any], shard: Shard | None
-) -> Iterator[Checkpoint | None]:
-    """Open the checkpoint of a run or of one of its shards, where one is wanted."""
-    if folder is None:
-        yield None
-        return
-    if shard is not None:
-        facts = facts | {"shard": str(shard)}
-    with open_checkpoint(Path(folder), facts) as checkpoint:
-        yield checkpoint
+def candidates_block(found: Candidates, rows: range, n: int) -> Block:
+    """Return the candidates of some of n rows as they are kept."""
+    index = arrays.converted(found.index, index_dtype(n))
+    about = {name: getattr(found, name) for name in ABOUT}
+    return Block(
+        "candidates", rows, {"index": index, "distance": found.distance}, about
+    )
 
 
-def _candidates(block: Block, n: int) -> Candidates | None:
-    """Return the candidates of a block, or None where they are damaged.
+def check_candidates(block: Block, n: int) -> None:
+    """Refuse candidates that are no rows, the row itself, or there twice.
 
     Compiled code takes row numbers without looking, so they are looked at here.
     """
-    index: Any
-    distance: Any
-    index, distance = block.arrays
-    try:
-        about: Any = json.loads(block.about)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(about, dict) or about.keys() != set(ABOUT):
-        return None
-    if not all(isinstance(about[name], kind) for name, kind in ABOUT.items()):
-        return None
-    if index.size and not (index.min() >= -1 and index.max() < n):
-        return None
-    about["notes"] = tuple(map(str, about["notes"]))
-    return replace(Candidates(index, distance), **about)
+    about, index = block.about, block.arrays["index"]
+    sane = about.keys() == ABOUT.keys() and all(
+        isinstance(about[name], kind) for name, kind in ABOUT.items()
+    )
+    for some in arrays.row_slices(len(index) if index.size else 0, 16 * index.shape[1]):
+        ordered = np.sort(index[some], axis=1)
+        own = np.arange(some.start, some.stop)[:, np.newaxis] + block.rows.start
+        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+        inside = ordered[:, 0].min() >= -1 and ordered[:, -1].max() < n
+        sane = sane and inside and not (twice.any() or (ordered == own).any())
+    if not sane:
+        raise InputError(f"{block.name}: its candidates are damaged")
+
+
+def kept_candidates(block: Block) -> Candidates:
+    """Return candidates that were kept."""
+    about = {**block.about, "notes": tuple(map(str, block.about["notes"]))}
+    return Candidates(block.arrays["index"], block.arrays["distance"], **about)
 
 
 def found_once(
@@ -355,23 +324,16 @@ def found_once(
     if checkpoint is None:
         return search()
     rows = range(n) if span is None else span
-    place = rows.start, rows.stop
-    like: list[Any] = [np.empty((0, k), index_dtype(n)), np.empty((0, k))]
-    block = checkpoint.load("candidates", *place, like)
-    kept = None if block is None else _candidates(block, n)
-    if kept is not None:
-        return kept
+    like = {"index": np.empty((0, k), index_dtype(n)), "distance": np.empty((0, k))}
+    block = checkpoint.load(
+        "candidates", rows, like, lambda block: check_candidates(block, n)
+    )
     if block is not None:
-        checkpoint.warnings.append(
-            f"{checkpoint.folder}: the candidates kept there are none; they were "
-            "searched again"
-        )
+        return kept_candidates(block)
     # Solutions belong to their candidates, and a search may not repeat itself.
     checkpoint.drop("solve")
     found = search()
-    about = {name: getattr(found, name) for name in ABOUT}
     if found.index.shape == (len(rows), k):
-        known = [converted(found.index, like[0].dtype), found.distance]
-        checkpoint.save("candidates", *place, known, json.dumps(about))
+        checkpoint.save(candidates_block(found, rows, n))
         checkpoint.drop("search")
     return found

@@ -26,41 +26,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.methods import Method
+    from nnkgraph import kernels, methods
     from nnkgraph.search import Search
 
 DEFAULT_K = 30
 
-
-class SearchOptions(TypedDict, total=False):
-    """What determines candidates; the meanings are those of ``build_graph``."""
-
-    k: int | None
-    kernel: Any
-    search: Any
-    scale: str
-    duplicates: str
-    seed: int
-
-
-class SolveOptions(SearchOptions, total=False):
-    """What determines neighborhoods."""
-
-    method: Any
-    sigma: str | float | None
-
-
-class GraphOptions(SolveOptions, total=False):
-    """What determines a graph."""
-
-    symmetrize: str | None
-    min_weight: float
-    min_degree: int
-    connect: str
-    grow: float | None
-    max_k: int | None
-    digits: int
+MOST_DIGITS = 15
+"""Significant digits that every decimal number keeps in float64."""
 
 
 class RunningOptions(TypedDict, total=False):
@@ -75,16 +47,34 @@ class RunningOptions(TypedDict, total=False):
     progress: Stages
 
 
-class SearchCall(SearchOptions, RunningOptions, total=False):
-    """Keywords of functions that search."""
+class SearchCall(RunningOptions, total=False):
+    """Keywords of functions that search, as ``build_graph`` explains them."""
+
+    k: int | None
+    kernel: Any
+    search: Any
+    scale: str
+    duplicates: str
+    seed: int
 
 
-class SolveCall(SolveOptions, RunningOptions, total=False):
+class SolveCall(SearchCall, total=False):
     """Keywords of functions that search and solve."""
 
+    method: Any
+    sigma: str | float | None
 
-class GraphCall(GraphOptions, RunningOptions, total=False):
+
+class GraphCall(SolveCall, total=False):
     """Keywords of functions that build a graph."""
+
+    symmetrize: str | None
+    min_weight: float
+    min_degree: int
+    connect: str
+    grow: float | None
+    max_k: int | None
+    digits: int
 
 
 @dataclass(frozen=True)
@@ -96,8 +86,8 @@ class Settings:
     """
 
     k: int
-    method: Method
-    kernel: Kernel
+    method: methods.Method
+    kernel: kernels.Kernel
     search: Search
     rule: str
     min_weight: float = 1e-8
@@ -121,72 +111,57 @@ class Settings:
         sigma: str | float | None = None,
         search: Any = "auto",
         symmetrize: str | None = None,
-        min_weight: float = 1e-8,
-        min_degree: int = 0,
-        scale: str = "none",
-        duplicates: str = "merge",
-        seed: int = 0,
-        connect: str = "none",
-        grow: float | None = None,
         max_k: int | None = None,
-        digits: int = 0,
+        **others: Any,
     ) -> Settings:
         """Check everything that can be checked before the work begins.
 
-        Plug-ins are names such as ``"nnk"`` or ``"l1:eta=0.1"``, or objects.
-
-        Raises
-        ------
-        ParameterError
-            For names that are unknown, and what does not go together.
-        InputError
-            Where the data has too few rows.
+        Plug-ins are names such as ``"nnk"`` or ``"l1:eta=0.1"``, or objects; the other
+        keywords are fields. What does not go together is a `ParameterError`, data with
+        too few rows an `InputError`.
         """
-        weigher: Method = plugin_of("methods", method)
-        name = registry.spec(weigher)
-        rule = symmetrize or weigher.rule
-        check_rule(rule, has_error=weigher.has_error, method=name)
-        if not (np.isfinite(min_weight) and min_weight >= 0 and min_degree >= 0):
+        weigher: methods.Method = plugin_of("methods", method)
+        similarity, finder = kernel_of(kernel, sigma), plugin_of("search", search)
+        made = cls(0, weigher, similarity, finder, symmetrize or weigher.rule, **others)
+        made._check_names()
+        number = _checked_k(k, features)
+        made = replace(made, k=number, max_k=max_k or 8 * number)
+        if made.connect != "none":
+            from nnkgraph.build.connect import check_connect
+
+            check_connect(made.connect, similarity, made.rule, features.x)
+        if made.grow is not None:
+            from nnkgraph.build.grow import check_grow
+
+            check_grow(weigher, similarity, made.grow, number, max_k)
+        if isinstance(features.x, SparseRows):
+            made._check_sparse()
+        return made
+
+    def _check_names(self) -> None:
+        """Refuse what does not go together, whatever the data."""
+        name = registry.spec(self.method)
+        check_rule(self.rule, has_error=self.method.has_error, method=name)
+        if not (0 <= self.min_weight < np.inf and self.min_degree >= 0):
             raise ParameterError("min_weight and min_degree must not be negative")
-        _check_choice("scale", scale, SCALES)
-        _check_choice("policy for duplicates", duplicates, POLICIES)
-        similarity = kernel_of(kernel, sigma)
-        weigher.check(similarity)
-        if similarity.base == "gram" and scale != "none":
+        _check_choice("scale", self.scale, SCALES)
+        _check_choice("policy for duplicates", self.duplicates, POLICIES)
+        self.method.check(self.kernel)
+        if self.kernel.base == "gram" and self.scale != "none":
             raise ParameterError("similarities cannot be scaled: leave scale out")
-        if not weigher.local and duplicates == "keep":
+        if not self.method.local and self.duplicates == "keep":
             raise ParameterError(
                 f"method {name!r} needs distinct rows: use duplicates merge or error"
             )
-        number = _checked_k(k, features)
-        if connect != "none":
-            from nnkgraph.build.connect import check_connect
+        self.check_digits(self.digits)
 
-            check_connect(connect, similarity, rule, features.x)
-        check_digits(digits)
-        if grow is not None:
-            from nnkgraph.build.grow import check_grow
-
-            check_grow(weigher, similarity, grow, number, max_k)
-        made = cls(
-            number,
-            weigher,
-            similarity,
-            plugin_of("search", search),
-            rule,
-            min_weight,
-            min_degree,
-            scale,
-            duplicates,
-            seed,
-            connect,
-            grow,
-            max_k or 8 * number,
-            digits,
-        )
-        if isinstance(features.x, SparseRows):
-            made.check_sparse()
-        return made
+    @staticmethod
+    def check_digits(digits: int) -> None:
+        """Refuse more digits than numbers have."""
+        if not 0 <= digits <= MOST_DIGITS:
+            raise ParameterError(
+                f"digits must be from 1 to {MOST_DIGITS}, not {digits}"
+            )
 
     @classmethod
     def read(cls, stored: Mapping[str, Any], features: Features) -> Settings:
@@ -203,15 +178,7 @@ class Settings:
         return made
 
     def stored(self, *, sigma: float | None, search: str) -> dict[str, Any]:
-        """Return them as graphs store them: plain values, and what was found out.
-
-        Parameters
-        ----------
-        sigma : float or None
-            The bandwidth that was used.
-        search : str
-            The search that found the candidates.
-        """
+        """Return them as graphs store them, with the bandwidth and the search used."""
         values = {
             "k": self.k,
             "method": registry.spec(self.method),
@@ -255,7 +222,7 @@ class Settings:
             "seed": self.seed,
         }
 
-    def check_sparse(self) -> None:
+    def _check_sparse(self) -> None:
         """Refuse what would need all the zeros of sparse features."""
         if self.kernel.dense:
             raise ParameterError(
@@ -281,28 +248,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Running:
-    """How the work is done: nothing here changes a byte of the result."""
+    """How the work is done, as ``build_graph`` explains it: no byte depends on it."""
 
     workers: int | str = 1
-    """Processes, or "auto" for what was granted."""
-
     executor: Any = "processes"
-    """Where they run."""
-
     memory: int | None = None
-    """Bytes that may be used; beyond, files are. By default what there is."""
-
     resume: str | Path | None = None
-    """A directory where finished blocks are kept, so that a run can go on."""
-
     block_timeout: float = BLOCK_TIMEOUT
-    """Seconds without a finished block after which workers hang; 0 waits for ever."""
-
     shared_dir: str | None = None
-    """A directory for temporary files that workers on other machines have to see."""
-
     progress: Stages = field(default_factory=Stages)
-    """Hears how far the work is and keeps the durations."""
 
 
 def split(options: Mapping[str, Any], known: Any) -> tuple[dict[str, Any], Running]:
@@ -314,16 +268,13 @@ def split(options: Mapping[str, Any], known: Any) -> tuple[dict[str, Any], Runni
         if name not in known.__annotations__:
             raise TypeError(f"there is no keyword {name!r}")
     how = RunningOptions.__annotations__
-    chosen = {name: value for name, value in options.items() if name not in how}
-    given = {name: value for name, value in options.items() if name in how}
+    chosen = dict(options)
+    given = {name: chosen.pop(name) for name in options if name in how}
     return chosen, Running(**given)
 
 
 def features_of(
-    x: Features | ArrayLike,
-    *,
-    ids: Sequence[str] | None = None,
-    name: str = "array",
+    x: Features | ArrayLike, *, ids: Sequence[str] | None = None, name: str = "array"
 ) -> Features:
     """Return features as they are, or arrays and data frames once they are checked."""
     if not isinstance(x, Features):
@@ -338,7 +289,7 @@ def plugin_of(folder: str, given: Any) -> Any:
     return given() if isinstance(given, type) else given
 
 
-def kernel_of(given: Any, sigma: str | float | None = None) -> Kernel:
+def kernel_of(given: Any, sigma: str | float | None = None) -> kernels.Kernel:
     """Return a kernel: a name, an object, or a function of two sets of rows."""
     if callable(given) and not isinstance(given, type) and not hasattr(given, "fit"):
         from nnkgraph.kernels.function import Function
@@ -358,18 +309,7 @@ def kernel_of(given: Any, sigma: str | float | None = None) -> Kernel:
     if isinstance(sigma, str):
         with suppress(ValueError):  # it is the name of a rule, which the kernel checks
             sigma = float(sigma)
-    changed: Kernel = replace(kernel, sigma=sigma)
-    return changed
-
-
-MOST_DIGITS = 15
-"""Significant digits that every decimal number keeps in float64."""
-
-
-def check_digits(digits: int) -> None:
-    """Refuse more digits than numbers have."""
-    if not 0 <= digits <= MOST_DIGITS:
-        raise ParameterError(f"digits must be from 1 to {MOST_DIGITS}, not {digits}")
+    return replace(kernel, sigma=sigma)  # type: ignore[no-any-return]
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

@@ -1,8 +1,11 @@
-"""Shards: parts of a run as files, and how they are put together again."""
+"""Shards: parts of a run as files, and how they are put together again.
+
+A shard holds the blocks of its rows as a checkpoint keeps them: candidates, solutions
+where it is one of a build, and what is known about its rows of the input.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -14,47 +17,26 @@ import numpy as np
 
 from nnkgraph import __version__
 from nnkgraph.build import report
+from nnkgraph.build import run as runs
 from nnkgraph.build.graph import Solved, advice, assembled
-from nnkgraph.build.report import Reach, provenance_of
-from nnkgraph.build.run import ABOUT, open_run
-from nnkgraph.build.settings import (
-    GraphCall,
-    SearchCall,
-    Settings,
-    check_digits,
-    features_of,
-    split,
-)
+from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.data import Candidates, Neighborhoods
+from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
-from nnkgraph.formats import parse_provenance
 from nnkgraph.kernels import mean_bandwidth
-from nnkgraph.runtime import registry
-from nnkgraph.runtime.archive import Archive, open_archive
-from nnkgraph.runtime.arrays import new_array, within_memory
-from nnkgraph.runtime.checkpoint import (
-    difference,
-    fingerprint,
-    read_rows,
-    run_of,
-    write_rows,
-)
+from nnkgraph.runtime import checkpoint, registry
+from nnkgraph.runtime.archive import open_archive
+from nnkgraph.runtime.arrays import IndexArray, new_array, within_memory
 from nnkgraph.runtime.files import Outputs, is_temporary, open_source, show
 from nnkgraph.search import check_by_rows, index_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from nnkgraph.build.run import Run
-    from nnkgraph.data import Features, Graph, IndexArray
     from nnkgraph.runtime.progress import Stages
-
-    AnyPath = str | os.PathLike[str]
-    Arrays = dict[str, Any]
 
 _WRITTEN = re.compile(r"(auto|[0-9]{1,9})(?:/([0-9]{1,9}))?")
 _SLURM = "SLURM_ARRAY_TASK_"
@@ -96,11 +78,6 @@ class Shard:
 
         ``auto`` is the task's place among those of its Slurm array. With ``auto/N``
         the number of the task is that of the shard.
-
-        Raises
-        ------
-        ParameterError
-            For anything else, and where the environment does not tell.
         """
         found = _WRITTEN.fullmatch(text)
         if found is None or (found[1] != "auto" and found[2] is None):
@@ -142,27 +119,22 @@ def _task(environment: Mapping[str, str]) -> tuple[str, int]:
 def _place_in_slurm(environment: Mapping[str, str]) -> tuple[int, int]:
     """Return the place of a task in its array, from 1, and the size of the array."""
     name, task = _task(environment)
+    advice = "write auto/N, with tasks from 1 to N"
     if name in _PBS:
-        raise ParameterError(
-            f"{name} says which task this is, but not of how many: write auto/N, with "
-            "tasks from 1 to N"
-        )
+        what = f"{name} says which task this is, but not of how many"
+        raise ParameterError(f"{what}: {advice}")
     low, high, step, count = (
         _number(environment, _SLURM + one) for one in ("MIN", "MAX", "STEP", "COUNT")
     )
     step = 1 if step is None else step
     if low is None or high is None or step < 1:
-        raise ParameterError(
-            f"{_SLURM}MIN and {_SLURM}MAX do not say how many tasks there are: write "
-            "auto/N, with tasks from 1 to N"
-        )
+        what = f"{_SLURM}MIN and {_SLURM}MAX do not say how many tasks there are"
+        raise ParameterError(f"{what}: {advice}")
     place, rest = divmod(task - low, step)
     size = (high - low) // step + 1
     if rest or (count is not None and count != size) or not 0 <= place < size:
-        raise ParameterError(
-            f"tasks {low} to {high} of this array have gaps: write auto/N, with tasks "
-            "from 1 to N"
-        )
+        what = f"tasks {low} to {high} of this array have gaps"
+        raise ParameterError(f"{what}: {advice}")
     return place + 1, size
 
 
@@ -195,55 +167,31 @@ def check_alone(**settings: Any) -> None:
             raise ParameterError(f"`{option}` needs all rows: it cannot work by shards")
 
 
-SCHEMA = 1
+_FILL = {"index": -1, "distance": np.inf, "weights": 0.0}
+"""Arrays with a line of candidates for every row, and what shorter lines end with."""
 
-_LISTS = {"index", "distance", "weights"}
-"""Arrays with a line of candidates for every row."""
-
-_INPUT = {"first", "ids"}
-"""Arrays about the rows of the input file, of which some may be copies."""
-
-_NEEDED = {
-    "search": {"index", "distance"},
-    "graph": {"index", "weights", "near", "far"},
-}
+_NEEDED = {"search": {"index", "distance"}, "graph": set(_FILL)}
 _ALLOWED = {
     "search": {"first"},
-    "graph": {"errors", "certificate", "own", "sigma", "first", "ids"},
+    "graph": {"first", "errors", "certificate", "own", "sigma"},
 }
 """Arrays that shards hold, always or where there are such."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A shard: what it is, and its arrays, which may be yet to be read."""
-
-    kind: str
-    """``search`` for candidates, ``graph`` for solved neighborhoods.
-    """
+    """A shard: the blocks of its rows, whose arrays may be yet to be read."""
 
     shard: Shard
+    facts: dict[str, Any]
+    """All that determines the blocks: see `Settings.facts`."""
 
-    rows: range
-    """Its rows among the distinct ones."""
+    candidates: checkpoint.Block
+    input: checkpoint.Block
+    """What is known about its rows in the input file: copies and ids."""
 
-    lines: range
-    """Its rows in the input file."""
-
-    common: dict[str, Any]
-    """What all shards of a run have in common; plain JSON values."""
-
-    said: dict[str, Any]
-    """What users are told; it may differ between the shards of a run."""
-
-    arrays: dict[str, NDArray[Any]]
-
+    solve: checkpoint.Block | None = None
     path: str = ""
-    """The file it was read from."""
-
-    width: int = 0
-    """Candidates of a row."""
-
     notes: tuple[str, ...] = ()
     """What to tell who has just made it; never stored."""
 
@@ -253,37 +201,53 @@ class Part:
         return show(self.path)
 
     @property
-    def run(self) -> str:
-        """Fingerprint of all that the shards of a run have in common."""
-        return fingerprint({"kind": self.kind, "of": self.shard.count, **self.common})
+    def kind(self) -> str:
+        """``search`` for candidates, ``graph`` for solved neighborhoods."""
+        return "search" if self.solve is None else "graph"
+
+    @property
+    def rows(self) -> range:
+        """Its rows among the distinct ones."""
+        return self.candidates.rows
+
+    @property
+    def width(self) -> int:
+        """Candidates of a row."""
+        return int(self.candidates.arrays["index"].shape[1])
+
+    @property
+    def blocks(self) -> list[checkpoint.Block]:
+        """All that there are."""
+        return [one for one in (self.candidates, self.solve, self.input) if one]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the graph is to store."""
+        return self.solve.about["settings"] if self.solve else {}
+
+    @property
+    def arrays(self) -> set[str]:
+        """Names of all arrays."""
+        return {name for one in self.blocks for name in one.arrays}
+
+    def common(self) -> Iterator[dict[str, Any]]:
+        """Yield what all shards of a run have in common."""
+        named = self.input.about["ids"] is not None
+        yield {**self.facts, "shard": ""}
+        yield self.settings
+        yield {**self.candidates.about, "notes": ""}
+        yield {"arrays": sorted(self.arrays), "ids": named}
 
 
 def write_part(path: str | os.PathLike[str], part: Part) -> None:
     """Write a shard, whole or not at all."""
     target = os.fspath(path)
-    about = {
-        "schema": SCHEMA,
-        "kind": part.kind,
-        "shard": [part.shard.number, part.shard.count],
-        "rows": [part.rows.start, part.rows.stop],
-        "lines": [part.lines.start, part.lines.stop],
-        "common": part.common,
-        "said": part.said,
-    }
     with Outputs(target) as outputs:
-        stream = outputs.open(target)
-        text = json.dumps(about, sort_keys=True, allow_nan=False)
-        write_rows(stream, part.run, text, part.arrays)
+        checkpoint.write_blocks(outputs.open(target), part.facts, part.blocks)
 
 
 def read_part(path: str | os.PathLike[str]) -> Part:
-    """Read what a shard is; its arrays are left where they are.
-
-    Raises
-    ------
-    InputError
-        Where it is no shard, or a damaged one.
-    """
+    """Read what a shard is; its arrays are left where they are."""
     spec = os.fspath(path)
     if is_temporary(spec):
         raise InputError(f"{show(spec)}: is being written; wait for the shard itself")
@@ -291,143 +255,96 @@ def read_part(path: str | os.PathLike[str]) -> Part:
     if source.path is None:
         raise InputError(f"{source.name}: a shard has to be a file: it is read twice")
     with open_archive(source) as archive:
-        run = run_of(archive)
-        if not run:
-            raise InputError(f"{archive.name}: is no shard of a search or a build")
-        about = parse_provenance(archive.text("about"), archive.name)
-        try:
-            part = _part(about, archive, spec)
-        except NnkGraphError:
-            raise  # a ValueError too, but it says more
-        except (ValueError, TypeError, LookupError) as error:
-            raise InputError(
-                f"{archive.name}: is no shard of nnkgraph, or a damaged one"
-            ) from error
-        if part.run != run:
-            raise InputError(
-                f"{archive.name}: is damaged: it is not of the run it says"
-            )
-        return part
+        facts, blocks = checkpoint.read_contents(archive)
+    stages = {one.stage: one for one in blocks}
+    known = facts.get("nnkgraph")
+    if known != __version__:
+        raise InputError(
+            f"{source.name}: was written by nnkgraph {known}, and this is {__version__}"
+        )
+    try:
+        shard = Shard.of(facts["shard"], {})
+        needed = stages["candidates"], stages["input"], stages.get("solve")
+        part = Part(shard, facts, *needed, spec)
+        _check_part(part, blocks)
+    except (NnkGraphError, ValueError, TypeError, LookupError) as error:
+        what = "is no shard of nnkgraph, or a damaged one"
+        raise InputError(f"{source.name}: {what}") from error
+    return part
 
 
-def _part(about: Any, archive: Archive, path: str) -> Part:
-    if about["schema"] != SCHEMA or about["kind"] not in _NEEDED:
-        raise InputError(f"{archive.name}: was written by another version of nnkgraph")
-    rows, lines = (range(*_ends(about[key])) for key in ("rows", "lines"))
-    common, said = about["common"], about["said"]
-    if not (isinstance(common, dict) and isinstance(said, dict)):
-        raise TypeError("objects are needed")
-    _ends([rows.stop, common["distinct"]])
-    _ends([lines.stop, common["shape"][0]])
-    _ends([common["distinct"], common["shape"][0]], least=1)
-    if not all(isinstance(common[key], dict) for key in ("facts", "settings")):
-        raise TypeError("objects are needed")
-    _check_search(common["search"])
-    shape, kind = archive.headers["index"].shape, about["kind"]
-    others = {*common["arrays"]} - _NEEDED[kind]
-    whole = others | _NEEDED[kind] == {*common["arrays"]} and others <= _ALLOWED[kind]
-    if not whole or len(shape) != 2 or shape[0] != len(rows):
-        raise InputError(f"{archive.name}: is not the block it should be")
-    shard = Shard(*_ends(about["shard"], least=1))
-    return Part(kind, shard, rows, lines, common, said, {}, path, shape[1])
+def _check_part(part: Part, blocks: list[checkpoint.Block]) -> None:
+    """Refuse what no run writes; arrays are looked at once they are read."""
+    (n, columns), rows, lines = part.facts["shape"], part.rows, part.input.rows
+    if not (type(n) is type(columns) is int and 0 < n < 2**62):
+        raise ValueError("two numbers are needed")
+    if not (rows.start <= rows.stop <= n and lines.start <= lines.stop <= n):
+        raise ValueError("rows are out of order")
+    if part.solve and (part.solve.rows != rows or not isinstance(part.settings, dict)):
+        raise ValueError("solutions and candidates do not belong together")
+    needed = _NEEDED[part.kind]
+    sane = needed <= part.arrays <= needed | _ALLOWED[part.kind]
+    if not sane or part.width < 0 or len(blocks) != len(part.blocks):
+        raise ValueError("other arrays are needed")
+    ids = part.input.about["ids"]
+    if ids is not None and [type(one) for one in ids] != [str] * len(lines):
+        raise ValueError("every row needs an id")
 
 
-def _check_search(about: dict[str, Any]) -> None:
-    kinds = {name: kind for name, kind in ABOUT.items() if name != "notes"}
-    if about.keys() != kinds.keys():
-        raise ValueError("other facts are needed")
-    for name, kind in kinds.items():
-        if not isinstance(about[name], kind):
-            raise TypeError(f"{name} is no {kind}")
-
-
-def _ends(pair: Any, least: int = 0) -> tuple[int, int]:
-    """Return two whole numbers that are in order."""
-    start, stop = pair
-    if not (type(start) is type(stop) is int and least <= start <= stop < 2**62):
-        raise ValueError("two numbers in order are needed")
-    return start, stop
-
-
-def read_arrays(part: Part) -> dict[str, Any]:
-    """Read the arrays of a shard and check them."""
-    n, rows, width = part.common["distinct"], len(part.rows), part.width
-    small = np.int32 if n <= np.iinfo(np.int32).max else np.int64
+def _read_arrays(part: Part, n: int) -> dict[str, Any]:
+    """Read the arrays of a shard of n rows and check them."""
+    dtypes = {"index": index_dtype(n), "first": np.int64}
     found: dict[str, Any] = {}
     with open_archive(open_source(part.path)) as archive:
-        if run_of(archive) != part.run:
-            raise InputError(f"{archive.name}: was changed while it was read")
-        for key in part.common["arrays"]:
-            if key == "ids":
-                found[key] = archive.strings(key)
-                if len(found[key]) != len(part.lines):
-                    raise InputError(f"{archive.name}: is not the block it should be")
-                continue
-            length = len(part.lines) if key in _INPUT else rows
-            shape = (length, width) if key in _LISTS else (length,)
-            dtype = {"index": small, "first": np.int64}.get(key, np.float64)
-            found[key] = read_rows(archive, key, shape, dtype)
-    _check_index(found["index"], part.rows, n, part.name)
+        for block in part.blocks:
+            like = {}
+            for name in block.arrays:
+                shape = (0, part.width) if name in _FILL else (0,)
+                like[name] = np.empty(shape, dtypes.get(name, np.float64))
+            place = block.stage, block.rows
+            read = checkpoint.read_block(archive, part.facts, *place, like)
+            if block.stage == "candidates":
+                runs.check_candidates(read, n)
+            found |= read.arrays
     for key in ("weights", "errors", "own", "sigma"):
-        values = found.get(key)
-        if values is not None and not np.isfinite(values).all():
+        if key in found and not np.isfinite(found[key]).all():
             raise InputError(f"{part.name}: {key!r} has values that are no number")
     if "weights" in found and (found["weights"] < 0).any():
         raise InputError(f"{part.name}: has weights below zero")
     return found
 
 
-def _check_index(index: NDArray[Any], rows: range, n: int, name: str) -> None:
-    """Refuse row numbers that do not exist, are the row's own, or come twice."""
-    if not index.size:
-        return
-    own = np.arange(rows.start, rows.stop)[:, np.newaxis]
-    ordered = np.sort(index, axis=1)
-    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    outside = ordered[:, 0].min() < -1 or ordered[:, -1].max() >= n
-    if outside or (index == own).any() or twice.any():
-        raise InputError(f"{name}: its candidates are damaged")
-
-
-def part_of(
-    kind: str,
-    run: Run,
+def _part_of(
+    run: runs.Run,
     shard: Shard,
     candidates: Candidates,
-    arrays: Arrays,
-    settings: dict[str, Any],
-    said: dict[str, Any],
+    arrays: dict[str, Any] | None = None,
+    about: dict[str, Any] | None = None,
 ) -> Part:
     """Return a shard: its rows of the input reach to where the next one's begin."""
-    features, rows, total = run.features, run.rows, len(run.features.x)
-    span = range(len(rows.x)) if run.span is None else run.span
+    features, rows, n = run.features, run.rows, len(run.rows.x)
+    span = range(n) if run.span is None else run.span
     start, stop = span.start, span.stop
     if rows.origin is not None:
-        ends = np.append(rows.origin, total)
+        ends = np.append(rows.origin, len(features.x))
         start, stop = int(ends[start]), int(ends[stop])
     lines = slice(start, stop)
-    if rows.first is not None:
-        arrays["first"] = rows.first[lines].astype(np.int64)
-    if features.ids is not None and kind == "graph":
-        arrays["ids"] = np.array(features.ids[lines], dtype=np.str_)
-    kept = {name: one for name, one in arrays.items() if one is not None}
-    kept["index"] = kept["index"].astype(index_dtype(len(rows.x)), copy=False)
-    known = report.input_facts(features)
-    common = {
-        "facts": run.facts,
-        "settings": settings,
-        "search": {one: getattr(candidates, one) for one in ABOUT if one != "notes"},
-        "shape": known["shape"],
-        "sha256": known["sha256"],
-        "distinct": len(rows.x),
-        "arrays": sorted(kept),
-    }
-    said |= {"name": known["name"], "dtype": known["dtype"]}
-    return Part(kind, shard, span, range(start, stop), common, said, kept)
+    first = None if rows.first is None else rows.first[lines].astype(np.int64)
+    ids = None if features.ids is None or arrays is None else features.ids[lines]
+    known = {"name": features.name, "dtype": features.dtype, "ids": ids}
+    return Part(
+        shard,
+        run.facts,
+        runs.candidates_block(candidates, span, n),
+        checkpoint.Block("input", range(start, stop), {"first": first}, known),
+        None
+        if arrays is None
+        else checkpoint.Block("solve", span, arrays, about or {}),
+    )
 
 
-def shard_report(
-    run: Run, part: Part, candidates: Candidates, found: Neighborhoods
+def _shard_report(
+    run: runs.Run, part: Part, candidates: Candidates, found: Neighborhoods
 ) -> dict[str, Any]:
     """Return what is known about the rows of a shard."""
     nodes = np.arange(len(run.rows.x)) if run.rows.origin is None else run.rows.origin
@@ -436,7 +353,7 @@ def shard_report(
         "schema": 1,
         "shard": str(part.shard),
         "rows": [part.rows.start, part.rows.stop],
-        **part.common["settings"],
+        **part.settings,
         "certificate": proof.as_dict() if proof else None,
         "failure": found.failure,
         "error": report.error_facts(found.errors),
@@ -457,19 +374,11 @@ def search_shard(
     features = features_of(features)
     settings = Settings.of(features, **chosen)
     check_by_rows(settings.search)
-    with open_run(features, settings, running, shard=shard) as run:
+    with runs.open_run(features, settings, running, shard=shard) as run:
         found = run.find()
-    stored = {
-        "k": found.index.shape[1],
-        "kernel": registry.spec(settings.kernel),
-        "scale": settings.scale,
-        "duplicates": settings.duplicates,
-        "seed": settings.seed,
-    }
-    arrays: Arrays = {"index": found.index, "distance": found.distance}
-    said = {"notes": (*found.notes, *run.warnings)}
-    part = part_of("search", run, shard, found, arrays, stored, said)
-    return replace(part, notes=(*found.notes, *run.warnings, *run.notes))
+    notes = (*found.notes, *run.warnings)
+    part = _part_of(run, shard, replace(found, notes=notes))
+    return replace(part, notes=(*notes, *run.notes))
 
 
 @within_memory
@@ -478,113 +387,84 @@ def build_shard(
 ) -> tuple[Part, dict[str, Any]]:
     """Solve the neighborhoods of a part of the rows: `build_graph` for a shard.
 
-    Returns
-    -------
-    part : Part
-        What `nnkgraph.build.shards.merge_graph` makes a graph of.
-    report : dict
-        What is known about these rows.
+    Returns the shard, and a report of what is known about these rows.
     """
     chosen, running = split(options, GraphCall)
     features = features_of(features)
     settings = Settings.of(features, **chosen)
     check_shards(settings)
-    with open_run(features, settings, running, shard=shard) as run:
+    with runs.open_run(features, settings, running, shard=shard) as run:
         candidates, fitted, found = run.solve()
     start = run.span.start if run.span else 0
     known: Any = fitted
     local = getattr(known, "sigma", None) == "local"
-    stored = settings.stored(
-        sigma=None if local else fitted.bandwidth(candidates),
-        search=candidates.backend,
-    )
-    reach, x = report.reach(candidates), run.rows.x
-    arrays: Arrays = {
-        "index": candidates.index,
+    arrays = {
         "weights": found.weights,
         "errors": found.errors,
         "certificate": found.certificate,
-        "own": report.own_similarity(x, candidates, fitted, settings.method, start),
-        "near": reach.near,
-        "far": reach.far,
+        "own": report.own_similarity(
+            run.rows.x, candidates, fitted, settings.method, start
+        ),
         "sigma": known.sigma_of_nodes(candidates.distance) if local else None,
     }
-    said = {
-        "notes": candidates.notes,
+    about = {
+        "settings": settings.stored(
+            sigma=None if local else fitted.bandwidth(candidates),
+            search=candidates.backend,
+        ),
         "warnings": replace(run, checkpoint=None).warnings,
         "tips": advice(settings),
     }
-    part = part_of("graph", run, shard, candidates, arrays, stored, said)
-    return part, shard_report(run, part, candidates, found)
+    part = _part_of(run, shard, candidates, arrays, about)
+    return part, _shard_report(run, part, candidates, found)
 
 
 _SHOWN = 10
 
 
-def read_parts(paths: Sequence[AnyPath]) -> list[Part]:
-    """Read what some shards are, in the order of their rows; all have to be there.
-
-    Raises
-    ------
-    InputError
-        Where a shard is damaged, missing, there twice or of another run; the message
-        names it.
-    """
+def read_parts(paths: Sequence[str | os.PathLike[str]]) -> list[Part]:
+    """Read what some shards are, in the order of their rows; all have to be there."""
     found = [read_part(path) for path in paths]
     first = found[0]
-    if first.common["facts"].get("nnkgraph") != __version__:
-        raise InputError(
-            f"{first.name}: was written by nnkgraph "
-            f"{first.common['facts'].get('nnkgraph')}, and this is {__version__}"
-        )
     for part in found:
         _check_same_run(first, part)
     found.sort(key=lambda part: part.shard.number)
     for one, other in pairwise(found):
         if one.shard == other.shard:
             raise InputError(f"{one.name} and {other.name} are both shard {one.shard}")
-    missing = first.shard.count - len(found)
+    count = first.shard.count
+    missing = count - len(found)
     if missing:
-        numbers = ", ".join(map(str, islice(_missing(found), _SHOWN)))
+        there = {part.shard.number for part in found}
+        numbers = (number for number in range(1, count + 1) if number not in there)
+        shown = ", ".join(map(str, islice(numbers, _SHOWN)))
         more = f" and {missing - _SHOWN} more" if missing > _SHOWN else ""
         noun = "shard is" if missing == 1 else "shards are"
-        raise InputError(
-            f"{missing} {noun} missing of {first.shard.count}: {numbers}{more}"
-        )
+        raise InputError(f"{missing} {noun} missing of {count}: {shown}{more}")
     _check_rows(found)
     return found
 
 
-def _missing(found: list[Part]) -> Iterator[int]:
-    there = {part.shard.number for part in found}
-    count = found[0].shard.count
-    return (number for number in range(1, count + 1) if number not in there)
-
-
 def _check_same_run(first: Part, other: Part) -> None:
     """Refuse a shard that does not belong to another, and say why."""
-    if first.run == other.run:
-        return
     names = f"{first.name} and {other.name} do not belong together"
     if first.kind != other.kind:
         raise InputError(f"{names}: a {first.kind} shard and a {other.kind} shard")
     if first.shard.count != other.shard.count:
         raise InputError(f"{names}: they are shards {first.shard} and {other.shard}")
-    for key in ("facts", "settings", "search"):
-        what, one, two = difference(first.common[key], other.common[key])
+    for known, facts in zip(first.common(), other.common(), strict=True):
+        what, one, two = checkpoint.difference(known, facts)
         if what:
             raise InputError(f"{names}: {what} is {one} and {two}")
-    what, one, two = difference(first.common, other.common)
-    raise InputError(f"{names}: {what} is {one} and {two}")
 
 
 def _check_rows(parts: list[Part]) -> None:
     """Refuse rows that are missing or in two shards."""
-    ends = (parts[0].common["distinct"], parts[0].common["shape"][0])
-    for what, end in zip(("rows", "lines"), ends, strict=True):
+    ends = {"candidates": parts[-1].rows.stop, "input": parts[0].facts["shape"][0]}
+    for stage, end in ends.items():
         at = 0
         for part in parts:
-            own = getattr(part, what)
+            own: range = getattr(part, stage).rows
             if own.start != at:
                 state = "in two shards" if own.start < at else "missing"
                 low, high = sorted((own.start, at))
@@ -594,65 +474,59 @@ def _check_rows(parts: list[Part]) -> None:
             raise InputError(f"{parts[-1].name}: rows {at} to {end - 1} are missing")
 
 
-def _collected(found: list[Part], on_shard: Callable[[int], object]) -> dict[str, Any]:
-    """Put the arrays of all shards into one of each; shorter lists are filled up."""
-    common = found[0].common
+def _collected(found: list[Part], progress: Stages) -> dict[str, Any]:
+    """Put the arrays of all shards into one of each; shorter lines are filled up."""
+    n, total = found[-1].rows.stop, found[-1].input.rows.stop
     width = max(part.width for part in found)
     whole: dict[str, Any] = {}
-    for part in found:
-        for key, values in read_arrays(part).items():
-            if key == "ids":
-                whole.setdefault(key, []).extend(values)
-                continue
-            rows = part.lines if key == "first" else part.rows
-            if key not in whole:
-                total = common["shape"][0] if key == "first" else common["distinct"]
-                shape = (total, width) if values.ndim == 2 else (total,)
-                whole[key] = new_array(shape, values.dtype)
-            place = whole[key][rows.start : rows.stop]
-            if values.ndim == 2:
-                place[:, values.shape[1] :] = -1 if key == "index" else 0
-                place = place[:, : values.shape[1]]
-            place[...] = values
-        on_shard(1)
+    with progress("read", len(found), "shards") as on_shard:
+        for part in found:
+            for key, values in _read_arrays(part, n).items():
+                length, rows = n, part.rows
+                if key == "first":
+                    length, rows = total, part.input.rows
+                if key not in whole:
+                    shape = (length, width) if key in _FILL else (length,)
+                    whole[key] = new_array(shape, values.dtype)
+                place = whole[key][rows.start : rows.stop]
+                if key in _FILL:
+                    place[:, part.width :] = _FILL[key]
+                    place = place[:, : part.width]
+                place[...] = values
+            on_shard(1)
     return whole
 
 
-def _rows(first: IndexArray | None, part: Part) -> Rows:
-    """Return which rows are copies, once they can be."""
-    every = np.arange(part.common["shape"][0])
-    origin = every
-    if first is not None:
-        known = (first >= 0) & (first <= every)
-        if not known.all() or (first[first] != first).any():
-            raise InputError(f"{part.name}: what it says about copies is damaged")
-        if part.common["settings"].get("duplicates") != "keep":
-            origin = np.flatnonzero(first == every)
-    if len(origin) != part.common["distinct"]:
+def _rows(first: IndexArray | None, part: Part, n: int) -> Rows:
+    """Return which rows are copies, so that n are left, once they can be."""
+    known = np.arange(n) if first is None else first
+    every = np.arange(len(known))
+    sane = ((known >= 0) & (known <= every)).all() and (known[known] == known).all()
+    keep = part.facts["duplicates"] == "keep"
+    origin = every if keep else np.flatnonzero(known == every)
+    if not sane or (len(every), len(origin)) != (part.facts["shape"][0], n):
         raise InputError(f"{part.name}: what it says about copies is damaged")
     return Rows(None, first, None if len(origin) == len(every) else origin)
 
 
-def _candidates(index: Any, distance: Any, part: Part) -> Candidates:
-    about = part.common["search"]
-    return Candidates(index, distance, notes=_texts(part, "notes"), **about)
-
-
-def _texts(part: Part, key: str) -> tuple[str, ...]:
-    return tuple(map(str, part.said.get(key, ())))
+def _merged(found: list[Part], progress: Stages) -> tuple[Any, Candidates, Rows]:
+    """Return all arrays, and of them the candidates and what is known of copies."""
+    whole = _collected(found, progress)
+    block = replace(found[0].candidates, arrays=whole)
+    rows = _rows(whole.get("first"), found[0], len(whole["index"]))
+    return whole, runs.kept_candidates(block), rows
 
 
 def merge_candidates(
     found: list[Part], progress: Stages
 ) -> tuple[Candidates, dict[str, Any]]:
     """Return the candidates of all rows, and their provenance."""
-    part = found[0]
-    with progress("read", len(found), "shards") as on_shard:
-        whole = _collected(found, on_shard)
-    candidates = _candidates(whole["index"], whole["distance"], part)
-    candidates = candidates_with_copies(candidates, _rows(whole.get("first"), part))
-    settings = {**part.common["settings"], "search": candidates.backend}
-    return candidates, provenance_of(part.common, settings)
+    _, candidates, rows = _merged(found, progress)
+    candidates = candidates_with_copies(candidates, rows)
+    facts = found[0].facts
+    settings = {name: facts[name] for name in ("kernel", "scale", "duplicates", "seed")}
+    settings |= {"k": candidates.index.shape[1], "search": candidates.backend}
+    return candidates, report.provenance_of(_input(found[0]), settings)
 
 
 def merge_graph(found: list[Part], progress: Stages) -> Graph:
@@ -664,36 +538,38 @@ def merge_graph(found: list[Part], progress: Stages) -> Graph:
 
 def read_solved(found: list[Part], progress: Stages) -> Solved:
     """Read the solved neighborhoods of all rows."""
-    part = found[0]
-    settings = dict(part.common["settings"])
+    part, settings = found[0], dict(found[0].settings)
     _check_settings(settings, part)
-    with progress("read", len(found), "shards") as on_shard:
-        whole = _collected(found, on_shard)
-    ids = tuple(whole["ids"]) if "ids" in whole else None
-    if ids is not None and len(set(ids)) != len(ids):
+    whole, candidates, rows = _merged(found, progress)
+    ids = tuple(one for part in found for one in part.input.about["ids"] or ())
+    if len(set(ids)) != len(ids):
         raise InputError(f"{part.name}: two nodes have the same id")
     if "sigma" in whole:
         settings["sigma"] = mean_bandwidth(whole["sigma"])
-    index = whole["index"]
+    about = part.solve.about if part.solve else {}
     return Solved(
-        _candidates(index, np.empty((len(index), 0)), part),
+        candidates,
         Neighborhoods(whole["weights"], whole.get("errors"), whole.get("certificate")),
-        _rows(whole.get("first"), part),
+        rows,
         whole.get("own"),
-        Reach(whole["near"], whole["far"]),
         settings,
-        {
-            "name": str(part.said.get("name", "")),
-            "shape": part.common["shape"],
-            "dtype": str(part.said.get("dtype", "")),
-            "sha256": part.common["sha256"],
-        },
-        ids,
+        _input(part),
+        ids or None,
         facts={"shards": len(found)},
-        tips=str(part.said.get("tips", "")),
-        warnings=_texts(part, "warnings"),
-        notes=_texts(part, "notes"),
+        tips=str(about.get("tips", "")),
+        warnings=tuple(map(str, about.get("warnings", ()))),
+        notes=candidates.notes,
     )
+
+
+def _input(part: Part) -> dict[str, Any]:
+    """Return what `report.input_facts` says about the features."""
+    return {
+        "name": str(part.input.about.get("name", "")),
+        "shape": part.facts["shape"],
+        "dtype": str(part.input.about.get("dtype", "")),
+        "sha256": part.facts["sha256 of the features"],
+    }
 
 
 def _check_settings(settings: dict[str, Any], part: Part) -> None:
@@ -701,12 +577,12 @@ def _check_settings(settings: dict[str, Any], part: Part) -> None:
     try:
         method = registry.create("methods", settings["method"])
         check_rule(settings["rule"], has_error=method.has_error, method="")
-        check_digits(settings.get("digits", 0))
+        Settings.check_digits(settings.get("digits", 0))
         sane = (
             settings["min_degree"] >= 0
             and 0 <= settings["min_weight"] < math.inf
             and isinstance(settings["sigma"], int | float | None)
-            and method.has_error == ("errors" in part.common["arrays"])
+            and method.has_error == ("errors" in part.arrays)
         )
     except (ParameterError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{part.name}: its settings are damaged: {error}") from error

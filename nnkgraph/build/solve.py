@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import Neighborhoods, SparseGram
+from nnkgraph.data import Candidates, Neighborhoods, SparseGram
 from nnkgraph.data.sparse import share_rows, work_columns
-from nnkgraph.kernels import Problem
-from nnkgraph.runtime import blocks
+from nnkgraph.kernels import Kernel, Problem
+from nnkgraph.runtime import blocks, executors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from nnkgraph.data import Candidates, FloatArray, IndexArray
-    from nnkgraph.data.sparse import SharedGram, SharedRows
-    from nnkgraph.kernels import Kernel
+    from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.methods import Method
     from nnkgraph.runtime.checkpoint import Checkpoint
-    from nnkgraph.runtime.executors import Pool, Shared
 
 
 _BLOCK_SECONDS = 0.1
@@ -32,11 +28,11 @@ _BLOCK_SECONDS = 0.1
 class _Task:
     """What every block needs; small, because it travels to the workers."""
 
-    x: Shared | SharedGram | SharedRows
-    points: Shared | SharedGram | SharedRows | None
-    index: Shared
-    distance: Shared
-    first: Shared | None
+    x: Any
+    points: Any
+    index: executors.Shared
+    distance: executors.Shared
+    first: executors.Shared | None
     kernel: Kernel
     method: Method
     start: int
@@ -44,7 +40,7 @@ class _Task:
 
 
 def solve(
-    pool: Pool,
+    pool: executors.Pool,
     x: Any,
     candidates: Candidates,
     *,
@@ -58,49 +54,17 @@ def solve(
     on_rows: Callable[[int], object] = lambda _: None,
     checkpoint: Checkpoint | None = None,
 ) -> Neighborhoods:
-    """Weigh every candidate edge.
+    """Weigh every candidate edge, with a fitted kernel.
 
-    Parameters
-    ----------
-    pool : Pool
-        Where the blocks are computed.
-    x : (n, d) array
-        The rows as the kernel sees them.
-    candidates : Candidates
-        The (n, m) candidates, of all rows or of a part of them.
-    kernel, method : plug-ins
-        A fitted kernel and the method.
-    first : (n,) array of int, optional
-        The lowest row with the same values, where there may be identical rows.
-    points : (n, d) array, optional
-        New points whose candidates these are; by default the rows themselves.
-    start : int
-        The row that the first of the candidates belong to.
-    k : int
-        Neighbors that were asked for, where a method looks at more candidates.
-    block : int
-        Rows that are sent to a worker at once, 0 for what suits their number; the
-        result does not depend on it.
-    on_rows : callable
-        Hears how many rows were just done.
-    checkpoint : Checkpoint, optional
-        Where finished blocks are kept; a method that looks at all nodes at once has
-        none.
+    The (n, m) candidates are those of the rows from ``start`` on, or of new ``points``.
+    ``first`` has the lowest row with the same values, where there may be identical
+    rows, and ``k`` is what was asked for, where a method looks at more candidates. The
+    result does not depend on ``block``, the rows that are sent to a worker at once. A
+    method that looks at all nodes at once keeps nothing in the checkpoint.
     """
     if not method.local:
-        every = np.arange(len(x))
-        return method.weigh(
-            Problem(
-                x,
-                x,
-                candidates.index,
-                candidates.distance,
-                kernel,
-                every,
-                k=k,
-                on_step=on_rows,
-            )
-        )
+        known = candidates.index, candidates.distance, kernel, np.arange(len(x))
+        return method.weigh(Problem(x, x, *known, k=k, on_step=on_rows))
     n, m = candidates.index.shape
     task = _Task(
         share_rows(pool, x),
@@ -113,24 +77,25 @@ def solve(
         start,
     )
     weights = pool.output((n, m), np.float64)
-    errors = pool.output((n,), np.float64) if method.has_error else None
-    certificate = pool.output((n,), np.float64) if method.has_certificate else None
+    others = [
+        pool.output((n,), np.float64) if wanted else None
+        for wanted in (method.has_error, method.has_certificate)
+    ]
     blocks.run(
         pool,
         _weigh_block,
         task,
-        (weights, errors, certificate),
+        (weights, *others),
         rows=n,
         first=start,
         block=block or _block_rows(n, m, work_columns(x), pool.workers, checkpoint),
         on_rows=on_rows,
         kept=blocks.kept_in(checkpoint, "solve"),
     )
-    return Neighborhoods(
-        weights.open(),
-        None if errors is None else np.array(errors.open()),
-        None if certificate is None else np.array(certificate.open()),
+    errors, certificate = (
+        None if one is None else np.array(one.open()) for one in others
     )
+    return Neighborhoods(weights.open(), errors, certificate)
 
 
 def row_seconds(m: int, d: int) -> float:
@@ -154,14 +119,12 @@ def _weigh_block(
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
     x, rows = task.x.open(), slice(start, stop)
     part = slice(start - task.start, stop - task.start)
-    index, distance = task.index.open()[part], task.distance.open()[part]
+    known = task.index.open()[part], task.distance.open()[part], task.kernel
     if task.points is not None:
-        points: Any = task.points.open()
-        problem = Problem(x, points[part], index, distance, task.kernel)
+        problem = Problem(x, task.points.open()[part], *known)
     else:
-        every = np.arange(start, stop)
         queries = None if isinstance(x, SparseGram) else x[rows]
-        problem = Problem(x, queries, index, distance, task.kernel, every)
+        problem = Problem(x, queries, *known, np.arange(start, stop))
     if task.first is None or not task.method.has_error:
         found = task.method.weigh(problem)
     else:

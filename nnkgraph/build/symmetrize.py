@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import ParameterError
-from nnkgraph.runtime.arrays import memory_limit, new_array, row_slices
+from nnkgraph.runtime import arrays
+from nnkgraph.runtime.arrays import AnyArray, FloatArray, IndexArray, row_slices
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import index_dtype
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from scipy.sparse import csr_array
-
-    from nnkgraph.data import Candidates, FloatArray, IndexArray, Neighborhoods
+    from nnkgraph.data import Candidates, Neighborhoods
 
 
 RULES = {
@@ -35,7 +33,7 @@ RULES = {
 }
 
 # The rules by their place in RULES.
-_ERROR, _ERROR_UNION, _MAX, _MEAN, _MIN, _MUTUAL = range(6)
+_, _ERROR_UNION, _MAX, _MEAN, _MIN, _MUTUAL = range(6)
 
 TIE = 1e-12
 """Errors closer than this share of K_qq are equal: both directions count."""
@@ -46,32 +44,7 @@ _BLOCK = 1 << 18
 _LEAST_BLOCK = 1 << 10
 
 _EDGE_SHARE = 512
-"""A block has one directed edge for so many bytes of the limit; each takes about 40
-bytes while its block is joined."""
-
-
-@compiled
-def _weight(  # noqa: PLR0911 - one line per rule
-    rule: int, there: float, back: float, mutual: bool, lead: float, tie: float
-) -> float:
-    """Return the weight of a pair under a rule; zero means no edge.
-
-    ``lead`` is how much smaller the error of the first node is.
-    """
-    larger = max(there, back)
-    if rule == _MAX:
-        return larger
-    if rule == _MEAN:
-        return (there + back) / 2.0
-    if rule == _MIN:
-        return min(there, back)
-    if rule == _MUTUAL:
-        return (there + back) / 2.0 if there > 0.0 and back > 0.0 else 0.0
-    if not mutual:
-        return larger if rule == _ERROR_UNION else 0.0
-    if abs(lead) <= tie:
-        return larger
-    return there if lead > 0.0 else back
+"""Bytes of the limit for each edge of a block, which takes 40 while it is joined."""
 
 
 @compiled
@@ -86,13 +59,27 @@ def _edge(
     lead: float,
     tie: float,
 ) -> float:
-    """Return the weight of a pair's edge; zero where there is none."""
+    """Return the weight of a pair's edge; zero where there is none.
+
+    ``lead`` is how much smaller the error of the first node is.
+    """
     larger = max(there, back)
-    weight = _weight(rule, there, back, mutual, lead, tie)
-    if not mutual and rule == _ERROR and copies:
-        weight = larger  # copies explain each other
-    if protected and (weight == 0.0 or weight < min_weight):
+    if rule == _MAX:
         weight = larger
+    elif rule == _MEAN:
+        weight = (there + back) / 2.0
+    elif rule == _MIN:
+        weight = min(there, back)
+    elif rule == _MUTUAL:
+        weight = (there + back) / 2.0 if there > 0.0 and back > 0.0 else 0.0
+    elif not mutual:  # copies explain each other
+        weight = larger if rule == _ERROR_UNION or copies else 0.0
+    elif abs(lead) <= tie:
+        weight = larger
+    else:
+        weight = there if lead > 0.0 else back
+    if protected and (weight == 0.0 or weight < min_weight):
+        return larger
     return weight if weight >= min_weight or protected else 0.0
 
 
@@ -145,13 +132,7 @@ def join_rows(
     start: Any,
     source: Any,
     arriving: Any,
-    rule: int,
-    min_weight: float,
-    errors: Any,
-    own: Any,
-    same: Any,
-    least: Any,
-    last: Any,
+    known: Any,
     place: Any,
     fill: bool,
     columns: Any,
@@ -160,11 +141,12 @@ def join_rows(
     """Count the edges of some rows in ``place``, or fill them in from there on.
 
     ``order`` sorts every row of ``index``; what arrives at row i is sorted by source
-    and stands from ``start[i]`` on.
+    and stands from ``start[i]`` on. ``known`` is what `symmetrize` knows of all nodes.
 
     Returns how many pairs with a positive weight, of which the lower node is among the
     rows, got no edge.
     """
+    rule, min_weight, errors, own, same, least, last = known
     m, n = index.shape[1], errors.shape[0]
     dropped = 0
     for row in range(index.shape[0]):
@@ -227,30 +209,13 @@ def symmetrize(
     min_degree: int = 0,
     own: FloatArray | None = None,
     first: IndexArray | None = None,
-) -> tuple[csr_array, int]:
-    """Turn directed weights into an adjacency matrix.
+) -> tuple[Any, int]:
+    """Turn directed weights into an adjacency matrix (CSR), symmetric to the bit.
 
-    Parameters
-    ----------
-    candidates, found
-        The (n, m) candidates and their weights and errors.
-    rule : str
-        A name of ``RULES``.
-    min_weight : float
-        Lighter edges are dropped in the end.
-    min_degree : int
-        Each node's own so many heaviest directed edges stay, whatever the rule says.
-    own : (n,) array, optional
-        Every node's similarity with itself, which scales what counts as a tie.
-    first : (n,) array of int, optional
-        The lowest row with the same values, where rows may be identical.
-
-    Returns
-    -------
-    adjacency : csr_array
-        Canonical, and symmetric to the bit unless the rule is ``none``.
-    dropped : int
-        Pairs with a positive weight in some direction that got no edge.
+    Each node's own ``min_degree`` heaviest edges stay, whatever the rule says. ``own``
+    has every node's similarity with itself, which scales what counts as a tie, and
+    ``first`` the lowest row with the same values, where rows may be identical. Returned
+    is also how many pairs with a positive weight in some direction got no edge.
     """
     index, weights, errors = candidates.index, found.weights, found.errors
     n = len(index)
@@ -258,26 +223,14 @@ def symmetrize(
         return _directed(index, weights, min_weight)
     if errors is None and rule.startswith("error"):
         raise ParameterError(f"rule {rule!r} needs the errors of the nodes")
-    return _joined(
-        index,
-        weights,
+    known = (
         list(RULES).index(rule),
-        min_weight,
+        float(min_weight),
         frozen(np.zeros(n) if errors is None else errors),
         frozen(np.ones(n) if own is None else own),
         frozen(np.arange(n) if first is None else first),
         *_least_protected(index, weights, min_degree),
     )
-
-
-def _joined(
-    index: IndexArray, weights: FloatArray, *rule: Any
-) -> tuple[csr_array, int]:
-    """Join the two directions of every pair; return the matrix and what was dropped.
-
-    ``rule`` is what `join_rows` has to know besides the edges.
-    """
-    n = len(index)
     blocks, start, source, arriving = _incoming(index, weights)
     indptr, dropped = np.zeros(n + 1, np.int64), 0
 
@@ -287,15 +240,15 @@ def _joined(
         leaving = block, np.argsort(block, axis=1), _plain(weights, rows), rows.start
         begin = start[rows.start : rows.stop + 1] - span.start
         arrived = begin, _plain(source, span), _plain(arriving, span)
-        return int(join_rows(*leaving, *arrived, *rule, place, *out))
+        return int(join_rows(*leaving, *arrived, known, place, *out))
 
     nothing = np.empty(0, index_dtype(n)), np.empty(0)
     for rows in blocks:
         dropped += join(rows, indptr[1:][rows], False, *nothing)
     np.cumsum(indptr, out=indptr)
     edges = int(indptr[-1])
-    indices = new_array(edges, index_dtype(max(n, edges)))
-    data = new_array(edges, np.float64)
+    indices = arrays.new_array(edges, index_dtype(max(n, edges)))
+    data = arrays.new_array(edges, np.float64)
     for rows in blocks:
         join(rows, indptr[rows].copy(), True, np.asarray(indices), np.asarray(data))
     return _matrix(data, indices, indptr.astype(indices.dtype)), dropped
@@ -314,7 +267,7 @@ def _incoming(
     for rows in row_slices(n, 16 * m):
         count_incoming(_plain(index, rows), start[1:])
     np.cumsum(start, out=start)
-    size = max(_LEAST_BLOCK, min(_BLOCK, memory_limit() // _EDGE_SHARE))
+    size = max(_LEAST_BLOCK, min(_BLOCK, arrays.memory_limit() // _EDGE_SHARE))
     both = start + m * np.arange(n + 1)
     inner = np.searchsorted(both, np.arange(size, both[-1], size))
     cuts = np.unique([0, *inner.tolist(), n])
@@ -322,8 +275,11 @@ def _incoming(
     # First by block, which is appending in few places, and then within each block:
     # appending at every node of a large graph would be all over a mapped file.
     total, place = int(start[-1]), start[cuts[:-1]]
-    source, target = new_array(total, index.dtype), new_array(total, index.dtype)
-    weight = new_array(total, np.float64)
+    source, target = (
+        arrays.new_array(total, index.dtype),
+        arrays.new_array(total, index.dtype),
+    )
+    weight = arrays.new_array(total, np.float64)
     dealt = np.asarray(source), np.asarray(target), np.asarray(weight)
     for rows in row_slices(n, 32 * m):
         nodes = np.repeat(np.arange(rows.start, rows.stop, dtype=index.dtype), m)
@@ -338,12 +294,12 @@ def _incoming(
     return blocks, start, source, weight
 
 
-def _plain(array: NDArray[Any], part: slice) -> NDArray[Any]:
+def _plain(array: AnyArray, part: slice) -> AnyArray:
     """Return a part of an array in the one layout that is compiled for."""
     return frozen(np.ascontiguousarray(array[part]))
 
 
-def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> csr_array:
+def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> Any:
     """Return rows that have every column once as a matrix."""
     from scipy.sparse import csr_array
 
@@ -356,7 +312,7 @@ def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> csr_ar
 
 def _directed(
     index: IndexArray, weights: FloatArray, min_weight: float
-) -> tuple[csr_array, int]:
+) -> tuple[Any, int]:
     """Return all neighborhoods as rows, and how many positive weights they lack."""
     n, m = index.shape
     start, positive = np.zeros(n + 1, np.int64), 0
@@ -366,8 +322,8 @@ def _directed(
         positive += int((weights[rows] > 0).sum())
     np.cumsum(start, out=start)
     edges = int(start[-1])
-    indices = new_array(edges, index_dtype(max(n, edges)))
-    data = new_array(edges, np.float64)
+    indices = arrays.new_array(edges, index_dtype(max(n, edges)))
+    data = arrays.new_array(edges, np.float64)
     for rows in row_slices(n, 32 * m):
         kept = (weights[rows] >= min_weight) & (weights[rows] > 0)
         row, target, weight = kept.nonzero()[0], index[rows][kept], weights[rows][kept]
@@ -385,7 +341,7 @@ def _least_protected(
     Those are a row's heaviest positive weights; ties go to the lower node number.
     """
     n, m = index.shape
-    least, last = new_array(n, np.float64), new_array(n, index.dtype)
+    least, last = arrays.new_array(n, np.float64), arrays.new_array(n, index.dtype)
     least[:], last[:] = np.inf, -1
     if min(count, m) > 0:
         for rows in row_slices(n, 40 * m):

@@ -17,18 +17,13 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from nnkgraph.errors import InputError, NnkGraphError
-from nnkgraph.runtime.arrays import check_fits, converted, new_array, row_slices
-from nnkgraph.runtime.files import expect, show
+from nnkgraph.runtime import arrays
+from nnkgraph.runtime.files import Source, expect, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import ArrayLike, NDArray
-
-    from nnkgraph.runtime.files import Source
-
-    FloatArray = NDArray[np.floating[Any]]
-    IndexArray = NDArray[np.integer[Any]]
+    from numpy.typing import ArrayLike
 
 
 REAL = "biuf"
@@ -77,13 +72,7 @@ class Header:
 
 
 def read_header(stream: BinaryIO, name: str) -> Header:
-    """Read the header; the stream then stands at the first value.
-
-    Raises
-    ------
-    InputError
-        Where it is malformed, or belongs to an array of Python objects.
-    """
+    """Read the header; the stream then stands at the first value."""
     try:
         with warnings.catch_warnings():
             # Files of Python 2 need a second look, and old names of dtypes are
@@ -128,7 +117,7 @@ def check_real(dtype: np.dtype[Any], name: str) -> None:
         )
 
 
-def check_text(values: NDArray[Any], name: str) -> None:
+def check_text(values: arrays.AnyArray, name: str) -> None:
     """Refuse numbers that are no characters: Python would make broken text of them."""
     if values.dtype.kind != "U" or not values.size:
         return
@@ -138,7 +127,7 @@ def check_text(values: NDArray[Any], name: str) -> None:
         raise InputError(f"{name}: holds text with characters that do not exist")
 
 
-def as_neighbors(array: ArrayLike, name: str) -> IndexArray:
+def as_neighbors(array: ArrayLike, name: str) -> arrays.IndexArray:
     """Return a 2-D array of whole numbers as indices."""
     values = np.asarray(array)
     if values.ndim != 2:
@@ -156,10 +145,12 @@ def as_neighbors(array: ArrayLike, name: str) -> IndexArray:
         if not (whole.all() and (values == np.trunc(values)).all()):
             raise InputError(f"{name}: the neighbors are not whole numbers")
     wanted = np.int32 if values.dtype == np.int32 else np.int64
-    return converted(values, wanted)
+    return arrays.converted(values, wanted)
 
 
-def as_distances(array: ArrayLike, neighbors: IndexArray, name: str) -> FloatArray:
+def as_distances(
+    array: ArrayLike, neighbors: arrays.IndexArray, name: str
+) -> arrays.FloatArray:
     """Return the distances that belong to some neighbors."""
     values = np.asarray(array)
     check_real(values.dtype, name)
@@ -168,7 +159,7 @@ def as_distances(array: ArrayLike, neighbors: IndexArray, name: str) -> FloatArr
             f"{name}: distances have shape {values.shape}, neighbors {neighbors.shape}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        return converted(values, np.float64)
+        return arrays.converted(values, np.float64)
 
 
 def index_dtype(*largest: int) -> type[np.int32 | np.int64]:
@@ -197,26 +188,28 @@ class Archive:
                 raise InputError(f"{name}: two members are called {show(key)!r}")
             self._members[key] = info
         self.headers = {
-            key: self._header(key) for key in self._members if self._is(key)
+            key: self._header(key, info)
+            for key, info in self._members.items()
+            if info.filename.endswith(".npy")
         }
 
     def __contains__(self, key: str) -> bool:
         return key in self.headers
 
-    def read(self, key: str) -> NDArray[Any]:
+    def read(self, key: str) -> arrays.AnyArray:
         """Read one array."""
         header = self.headers[key]
         if not header.dtype.itemsize:
             return np.zeros(header.shape, header.dtype)
         what = f"the array {show(key)!r}"
         self._taken += header.size
-        check_fits(self._taken, self.name, what, mapped=True)
+        arrays.check_fits(self._taken, self.name, what, mapped=True)
         shape = header.shape[::-1] if header.fortran else header.shape
-        values = new_array(shape, header.dtype)
+        values = arrays.new_array(shape, header.dtype)
         flat = np.asarray(values).reshape(-1).view(np.uint8)
         with self._zip.open(self._members[key]) as stream:
             stream.read(header.offset)
-            for part in row_slices(flat.size, 1):
+            for part in arrays.row_slices(flat.size, 1):
                 chunk = stream.read(part.stop - part.start)
                 if len(chunk) != part.stop - part.start:
                     raise InputError(f"{self.name}: {what} is truncated")
@@ -247,11 +240,8 @@ class Archive:
             for one in self.read(key).tolist()
         )
 
-    def _is(self, key: str) -> bool:
-        return self._members[key].filename.endswith(".npy")
-
-    def _header(self, key: str) -> Header:
-        info, name = self._members[key], f"{self.name}: member {show(key)!r}"
+    def _header(self, key: str, info: zipfile.ZipInfo) -> Header:
+        name = f"{self.name}: member {show(key)!r}"
         if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise InputError(f"{name}: compressed in a way that NumPy never uses")
         if info.compress_size > self._size:

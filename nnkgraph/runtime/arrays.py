@@ -9,27 +9,28 @@ import mmap
 import os
 import platform
 import re
-import resource
 import shutil
 import tempfile
 import threading
 import weakref
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nnkgraph.errors import InputError, ResourceError
-from nnkgraph.runtime.limits import available_memory, free_addresses, taken_memory
+from nnkgraph.runtime import limits
+from nnkgraph.runtime.limits import available_memory, taken_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from contextlib import AbstractContextManager
 
-    from numpy.typing import NDArray
-
+AnyArray = NDArray[Any]
+FloatArray = NDArray[np.floating[Any]]
+IndexArray = NDArray[np.integer[Any]]
 
 SHORT = "/tmp"  # noqa: S108 - names in it are random
 _CHUNK = 1 << 20
@@ -39,13 +40,7 @@ _OWN = re.compile(r"(\d+)-[a-z0-9_]{8}(-[a-z0-9_]{8})?")
 
 @contextmanager
 def scratch_folder(parent: str | None = None) -> Iterator[str]:
-    """Make a folder for temporary files, and remove it in the end.
-
-    Parameters
-    ----------
-    parent : str, optional
-        Where to make it; by default where TMPDIR says.
-    """
+    """Make a folder for temporary files, by default in TMPDIR; it goes in the end."""
     mine = f"nnkgraph-{platform.node()}-"
     place = parent or tempfile.gettempdir()
     try:
@@ -64,21 +59,11 @@ def scratch_folder(parent: str | None = None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def new_file(folder: str, name: str, size: int) -> AbstractContextManager[BinaryIO]:
-    """Open a new file; one that cannot be written is a lack of room."""
-    return _opened(folder, name, "xb", size)
-
-
-def longer_file(path: str, size: int) -> AbstractContextManager[BinaryIO]:
-    """Open a file that gets longer by so many bytes."""
-    folder, name = os.path.split(path)
-    return _opened(folder, name, "ab", size)
-
-
 @contextmanager
-def _opened(
-    folder: str, name: str, mode: Literal["xb", "ab"], size: int
+def new_file(
+    folder: str, name: str, size: int, mode: Literal["xb", "ab"] = "xb"
 ) -> Iterator[BinaryIO]:
+    """Open a new file, or a longer one; where it cannot be written, room is lacking."""
     try:
         with Path(folder, name).open(mode) as file:
             yield file
@@ -87,6 +72,11 @@ def _opened(
             f"{folder}: cannot write {size} bytes of temporary files "
             f"({error.strerror or error}); set TMPDIR to a directory with room"
         ) from error
+
+
+def longer_file(path: str, size: int) -> AbstractContextManager[BinaryIO]:
+    """Open a file that gets longer by so many bytes."""
+    return new_file(*os.path.split(path), size, "ab")
 
 
 def reserve(file: BinaryIO, size: int) -> None:
@@ -103,14 +93,6 @@ def reserve(file: BinaryIO, size: int) -> None:
         )
 
 
-def free_scratch() -> int:
-    """Return the bytes that temporary files could still take."""
-    try:
-        return shutil.disk_usage(tempfile.gettempdir()).free
-    except OSError:
-        return 0
-
-
 def _remove_orphans(parent: Path, prefix: str) -> None:
     """Remove folders of runs on this machine that were killed."""
     for folder in parent.glob(f"{prefix}*"):
@@ -125,8 +107,6 @@ _FASTEST = 4 << 30
 
 _SHORTEST, _IDLE, _LONGEST = 0.002, 0.02, 1.0
 """Seconds between two looks: at least, where nothing moves, and at most."""
-
-_PAGE = resource.getpagesize()
 
 _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _lock = threading.Lock()
@@ -155,16 +135,6 @@ def give_back() -> None:
             continue
 
 
-def _resident() -> tuple[int, int]:
-    """Return the bytes of this process alone that are in use, and of mapped files."""
-    try:
-        words = Path("/proc/self/statm").read_text(encoding="ascii").split()
-    except OSError:
-        return 0, 0
-    files = int(words[2])
-    return (int(words[1]) - files) * _PAGE, files * _PAGE
-
-
 class Keeper:
     """Keeps this process's memory below a target, as far as mapped files make it up.
 
@@ -174,15 +144,10 @@ class Keeper:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self._libraries = self._files = _resident()[1]
+        self.libraries = self._files = limits.memory_of()[2]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
-
-    @property
-    def libraries(self) -> int:
-        """Bytes of programs and libraries in use."""
-        return self._libraries
 
     def stop(self) -> None:
         """Look no longer."""
@@ -191,14 +156,14 @@ class Keeper:
 
     def look(self) -> float:
         """Give back pages where too many are in use; return seconds until next time."""
-        own, files = _resident()
-        self._files = files
+        _, resident, files = limits.memory_of()
+        own, self._files = resident - files, files
         # However much else there is, some pages must stay for the work to go on.
         most = max(self.target - own, self.target // 8)
-        mapped = files - self._libraries
+        mapped = files - self.libraries
         if mapped > most:
             give_back()
-            self._libraries, mapped = _resident()[1], 0
+            self.libraries, mapped = limits.memory_of()[2], 0
         return min(_LONGEST, max(_SHORTEST, (most - mapped) / _FASTEST))
 
     def _keep(self) -> None:
@@ -308,14 +273,8 @@ def is_large(size: int) -> bool:
     return limit is not None and size > limit.size // _LARGE
 
 
-def new_array(shape: tuple[int, ...] | int, dtype: Any) -> NDArray[Any]:
-    """Return a new array: in memory, or in a file that is gone when nobody uses it.
-
-    Raises
-    ------
-    ResourceError
-        Where there is no room on the disk for it.
-    """
+def new_array(shape: tuple[int, ...] | int, dtype: Any) -> AnyArray:
+    """Return a new array: in memory, or in a file that is gone when nobody uses it."""
     shape = (shape,) if isinstance(shape, int) else shape
     size = math.prod(shape) * np.dtype(dtype).itemsize
     limit = _active.get()
@@ -331,7 +290,7 @@ def new_array(shape: tuple[int, ...] | int, dtype: Any) -> NDArray[Any]:
             raise
         _remove(name)  # nobody asked for a limit: it may fit into memory
         return np.empty(shape, dtype)
-    return mapped_scratch(file.name, shape, dtype)
+    return mapped_scratch(name, shape, dtype)
 
 
 def new_scratch(size: int) -> AbstractContextManager[BinaryIO]:
@@ -342,7 +301,7 @@ def new_scratch(size: int) -> AbstractContextManager[BinaryIO]:
     return new_file(*limit.new_path(), size)
 
 
-def mapped_scratch(path: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def mapped_scratch(path: str, shape: tuple[int, ...], dtype: Any) -> AnyArray:
     """Return a temporary file as an array; it is removed when nobody uses it."""
     try:
         array: Any = np.memmap(path, dtype, "r+", shape=shape)
@@ -354,8 +313,7 @@ def mapped_scratch(path: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any
     watch(array)
     # Views keep the map alive, not the array. Its space is free once nobody has it.
     weakref.finalize(array._mmap, _remove, path).atexit = False
-    found: NDArray[Any] = array
-    return found
+    return array  # type: ignore[no-any-return]
 
 
 def _remove(path: str) -> None:
@@ -383,7 +341,7 @@ def row_slices(n: int, row_bytes: int, *, fixed: bool = False) -> Iterator[slice
         yield slice(start, min(start + rows, n))
 
 
-def converted(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+def converted(array: AnyArray, dtype: Any) -> AnyArray:
     """Return an array in C order with another dtype; itself where nothing changes."""
     if array.dtype == dtype and array.flags.c_contiguous:
         return array
@@ -397,7 +355,7 @@ def converted(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return result
 
 
-def widened(array: NDArray[Any], width: int = 0, value: Any = 0) -> NDArray[Any]:
+def widened(array: AnyArray, width: int = 0, value: Any = 0) -> AnyArray:
     """Return a copy of a matrix, in C order, with more columns full of a value."""
     n, m = array.shape
     result = new_array((n, max(m, width)), array.dtype)
@@ -407,7 +365,7 @@ def widened(array: NDArray[Any], width: int = 0, value: Any = 0) -> NDArray[Any]
     return result
 
 
-def stacked(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
+def stacked(blocks: Iterable[AnyArray]) -> AnyArray:
     """Return blocks of rows under each other; in a file once they are large."""
     coming, known, size = iter(blocks), [], 0
     for block in coming:
@@ -427,7 +385,7 @@ def stacked(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
     return mapped_scratch(path, (rows, *first.shape[1:]), first.dtype)
 
 
-def taken_rows(array: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+def taken_rows(array: AnyArray, rows: AnyArray) -> AnyArray:
     """Return some rows of an array, in the order given."""
     result = new_array((len(rows), *array.shape[1:]), array.dtype)
     size = math.prod(array.shape[1:]) * array.itemsize
@@ -441,9 +399,10 @@ def check_fits(size: int, name: str, what: str, *, mapped: bool = False) -> None
 
     What may be ``mapped`` goes to a file where it is large against a limit.
     """
-    limit, addresses = available_memory(), free_addresses()
+    limit, addresses = available_memory(), limits.free_addresses()
     if mapped and is_large(size) and not 0 <= addresses < size:
-        limit = max(limit, free_scratch())
+        with suppress(OSError):
+            limit = max(limit, shutil.disk_usage(tempfile.gettempdir()).free)
     if size > limit:
         raise InputError(
             f"{name}: {what} claims {size:,} bytes, more than the {limit:,} bytes of "

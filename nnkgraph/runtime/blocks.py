@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.errors import ResourceError
+from nnkgraph.runtime.checkpoint import Block, Checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
 
-    from numpy.typing import NDArray
-
-    from nnkgraph.runtime.checkpoint import Checkpoint
+    from nnkgraph.runtime.arrays import AnyArray
     from nnkgraph.runtime.executors import Pool, Shared
 
 _TRIES = 3
@@ -31,7 +29,7 @@ _LEAST = 256
 
 def run(
     pool: Pool,
-    function: Callable[..., tuple[NDArray[Any] | None, ...]],
+    function: Callable[..., tuple[AnyArray | None, ...]],
     arguments: Any,
     outputs: tuple[Shared | None, ...],
     *,
@@ -43,30 +41,17 @@ def run(
 ) -> None:
     """Fill ``outputs`` with ``function(arguments, start, stop)`` of all blocks.
 
-    Every output has one row per row of the input. The function's results for a row
-    must not depend on the block the row is in: then neither the number of workers nor
-    the block size nor a lost worker can be seen in the outputs.
-
-    Parameters
-    ----------
-    first : int
-        The number of the first of the rows, where they are a part of more.
-    kept : Kept, optional
-        Where finished blocks are looked up and kept. Its blocks are all alike, however
-        many workers there are.
-
-    Raises
-    ------
-    ResourceError
-        When workers die again and again, or one hangs.
+    Every output has one row per row of the input, from ``first`` on. The function's
+    results for a row must not depend on the block the row is in: then neither the
+    number of workers nor the block size nor a lost worker can be seen in the outputs.
+    Workers that die again and again, or one that hangs, are a `ResourceError`.
     """
     # Kept blocks are alike for all workers; else they suit who is to do them.
     factor, workers = (1, 1) if kept else (pool.block_factor, pool.workers)
     waiting = _cut(first, rows, block * factor, workers)
     if kept:
-        waiting = [
-            one for one in waiting if not kept.found(outputs, first, *one, on_rows)
-        ]
+        waiting = [one for one in waiting if not kept.found(outputs, first, *one)]
+        on_rows(rows - sum(stop - start for start, stop in waiting))
     waiting.reverse()
     running: dict[Future[Any], tuple[int, int]] = {}
     deaths = 0
@@ -123,12 +108,12 @@ def _result(future: Future[Any], start: int, stop: int) -> Any:
 def next_done(pool: Pool, running: Iterable[Future[Any]]) -> set[Future[Any]]:
     """Wait until something is done; not for ever where a worker hangs."""
     done = pool.wait(running)
-    if not done:
-        raise ResourceError(
-            f"no worker finished a block within {pool.block_timeout:g} s; it may hang, "
-            "or need more time: a larger `block_timeout`"
-        )
-    return done
+    if done:
+        return done
+    raise ResourceError(
+        f"no worker finished a block within {pool.block_timeout:g} s; it may hang, or "
+        "need more time: a larger `block_timeout`"
+    )
 
 
 @dataclass(frozen=True)
@@ -139,22 +124,16 @@ class Kept:
     stage: str
 
     def found(
-        self,
-        outputs: tuple[Shared | None, ...],
-        first: int,
-        start: int,
-        stop: int,
-        on_rows: Callable[[int], object],
+        self, outputs: tuple[Shared | None, ...], first: int, start: int, stop: int
     ) -> bool:
         """Return whether a block is there; if so, it is put where it belongs."""
-        views = [None if one is None else one.open() for one in outputs]
-        block = self.checkpoint.load(self.stage, start, stop, views)
+        views = _opened(outputs)
+        block = self.checkpoint.load(self.stage, range(start, stop), views)
         if block is None:
             return False
-        for view, array in zip(views, block.arrays, strict=True):
+        for name, view in views.items():
             if view is not None:
-                view[start - first : stop - first] = array
-        on_rows(stop - start)
+                view[start - first : stop - first] = block.arrays[name]
         return True
 
     def keep(
@@ -162,8 +141,18 @@ class Kept:
     ) -> None:
         """Keep a block that is done."""
         rows = slice(start - first, stop - first)
-        arrays = [None if one is None else one.open()[rows] for one in outputs]
-        self.checkpoint.save(self.stage, start, stop, arrays)
+        arrays = {
+            name: None if one is None else one[rows]
+            for name, one in _opened(outputs).items()
+        }
+        self.checkpoint.save(Block(self.stage, range(start, stop), arrays))
+
+
+def _opened(outputs: tuple[Shared | None, ...]) -> dict[str, AnyArray | None]:
+    """Return outputs by their place, as blocks have them."""
+    return {
+        str(at): None if one is None else one.open() for at, one in enumerate(outputs)
+    }
 
 
 def kept_in(checkpoint: Checkpoint | None, stage: str) -> Kept | None:
@@ -185,17 +174,14 @@ def _cut(first: int, rows: int, block: int, workers: int) -> list[tuple[int, int
 
 
 def _compute(
-    function: Callable[..., tuple[NDArray[Any] | None, ...]],
+    function: Callable[..., tuple[AnyArray | None, ...]],
     arguments: Any,
     outputs: tuple[Shared | None, ...] | None,
     first: int,
     start: int,
     stop: int,
-) -> tuple[NDArray[Any] | None, ...] | None:
-    """Compute one block where it is sent to, and put its rows where they belong.
-
-    They are returned where there is no place that this worker could put them.
-    """
+) -> tuple[AnyArray | None, ...] | None:
+    """Compute one block where it is sent to; return it, or put it where it belongs."""
     results = function(arguments, start, stop)
     if outputs is None:
         return results
@@ -205,7 +191,7 @@ def _compute(
 
 def _put(
     outputs: tuple[Shared | None, ...],
-    results: tuple[NDArray[Any] | None, ...],
+    results: tuple[AnyArray | None, ...],
     first: int,
     start: int,
     stop: int,

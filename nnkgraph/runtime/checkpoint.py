@@ -1,8 +1,9 @@
-"""Finished blocks of a run, kept in a directory so that another run can go on.
+"""Blocks of a run as files: finished ones, kept so that another run can go on.
 
-A checkpoint belongs to one input and one set of parameters. Every block is a file of
-its own that names its run, so that neither half a file nor one of another run is ever
-taken for a result: such blocks are computed again.
+A block is some rows after one stage, and every file of blocks says what determines
+them. A checkpoint is a directory with a file for each, of one input and one set of
+parameters: neither half a file nor one of another run is ever taken for a result, such
+blocks are computed again. A shard is one file with all blocks of its rows.
 """
 
 from __future__ import annotations
@@ -10,34 +11,119 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import platform
 import re
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from nnkgraph.errors import InputError, OutputError, ResourceError
-from nnkgraph.runtime.archive import open_archive, write_archive
+from nnkgraph.runtime.archive import Archive, open_archive, write_archive
 from nnkgraph.runtime.files import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import BinaryIO
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from numpy.typing import NDArray
-
-    from nnkgraph.runtime.archive import Archive
+_MEMBER = re.compile(r"([a-z]+)-([0-9]{1,18})-([0-9]{1,18})/([a-z0-9]+)")
 
 
-def fingerprint(facts: dict[str, Any]) -> str:
-    """Return a hash of facts: plain JSON values."""
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+@dataclass(frozen=True)
+class Block:
+    """What is known of some rows after one stage of a run."""
+
+    stage: str
+    rows: range
+    arrays: Mapping[str, Any]
+    """They have a row for each; None is one that this run does not have."""
+
+    about: dict[str, Any] = field(default_factory=dict)
+    """What else is to be known; plain JSON values."""
+
+    name: str = ""
+    """The file that it was read from, safe to print."""
+
+    @property
+    def place(self) -> str:
+        """Its name among the blocks of a run."""
+        return f"{self.stage}-{self.rows.start}-{self.rows.stop}"
+
+
+def write_blocks(
+    stream: BinaryIO, facts: dict[str, Any], blocks: Iterable[Block]
+) -> None:
+    """Write blocks, and the facts that determine them."""
+    members: dict[str, Any] = {"facts": np.array(json.dumps(facts, sort_keys=True))}
+    for block in blocks:
+        about = json.dumps(block.about, sort_keys=True, allow_nan=False)
+        for name, array in {"about": np.array(about), **block.arrays}.items():
+            if array is not None:
+                members[f"{block.place}/{name}"] = array
+    write_archive(stream, members)
+
+
+def read_contents(archive: Archive) -> tuple[dict[str, Any], list[Block]]:
+    """Return the facts and the blocks, with headers in place of their arrays."""
+    found: dict[tuple[str, range], dict[str, Any]] = {}
+    for key, header in archive.headers.items():
+        if member := _MEMBER.fullmatch(key):
+            stage, start, stop, name = member.groups()
+            arrays = found.setdefault((stage, range(int(start), int(stop))), {})
+            if name != "about":
+                arrays[name] = header
+    blocks = []
+    for (stage, rows), arrays in found.items():
+        about = _parsed(archive, f"{Block(stage, rows, {}).place}/about")
+        blocks.append(Block(stage, rows, arrays, about, archive.name))
+    return _parsed(archive, "facts"), blocks
+
+
+def read_block(
+    archive: Archive,
+    facts: dict[str, Any],
+    stage: str,
+    rows: range,
+    like: Mapping[str, Any],
+) -> Block:
+    """Return a block of the run that the facts determine.
+
+    But for their length its arrays have to look like those given.
+    """
+    if _parsed(archive, "facts") != facts:
+        raise InputError(f"{archive.name}: belongs to another run")
+    arrays: dict[str, Any] = dict.fromkeys(like)
+    place = Block(stage, rows, {}).place
+    for name, one in like.items():
+        if one is not None:
+            header = archive.headers.get(f"{place}/{name}")
+            wanted = (len(rows), *one.shape[1:]), one.dtype
+            if header is None or (header.shape, header.dtype) != wanted:
+                raise InputError(f"{archive.name}: is not the block it should be")
+            arrays[name] = archive.read(f"{place}/{name}")
+    about = _parsed(archive, f"{place}/about")
+    return Block(stage, rows, arrays, about, archive.name)
+
+
+def _parsed(archive: Archive, key: str) -> dict[str, Any]:
+    if key not in archive:
+        raise InputError(f"{archive.name}: is no shard of a run, and no block of one")
+    return _object(archive.text(key), archive.name)
+
+
+def _object(text: str, name: str) -> dict[str, Any]:
+    """Return an object of plain values, with finite numbers only."""
+    try:
+        known = json.loads(text)
+        json.dumps(known, allow_nan=False)
+    except (ValueError, RecursionError):
+        known = None
+    if not isinstance(known, dict):
+        raise InputError(f"{name}: is damaged: what it says about itself is no JSON")
+    return known
 
 
 def difference(known: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str, str]:
@@ -51,40 +137,11 @@ def difference(known: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str, 
     return "", "", ""
 
 
-def write_rows(
-    stream: BinaryIO, run: str, about: str, arrays: Mapping[str, Any]
-) -> None:
-    """Write arrays of some rows of a run, and what else is to be known about them."""
-    members = {"run": np.array(run), "about": np.array(about)}
-    write_archive(stream, members | {k: v for k, v in arrays.items() if v is not None})
-
-
-def run_of(archive: Archive) -> str:
-    """Return the run that an archive belongs to; none where it is another's."""
-    own = "run" in archive and "about" in archive
-    return archive.text("run") if own else ""
-
-
-def read_rows(archive: Archive, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return one of the arrays, which has to look as it should."""
-    header = archive.headers.get(key)
-    if header is None or (header.shape, header.dtype) != (shape, np.dtype(dtype)):
-        raise InputError(f"{archive.name}: is not the block it should be")
-    return archive.read(key)
-
-
 _FACTS = "checkpoint.json"
 _LOCK = "lock"
-_BLOCK = re.compile(r"(candidates|search|solve)-\d+-\d+\.npz")
+_KEPT = re.compile(rf"(candidates|search|solve)-\d+-\d+\.npz|{_FACTS}|{_LOCK}")
 _PART = re.compile(r"\.part-[0-9a-f]{16}")
-
-
-@dataclass(frozen=True)
-class Block:
-    """What was kept of one block."""
-
-    arrays: list[NDArray[Any] | None]
-    about: str
+_OURS = re.compile(f"{_KEPT.pattern}|{_PART.pattern}")
 
 
 @dataclass
@@ -92,15 +149,11 @@ class Checkpoint:
     """An open checkpoint; nobody else has it."""
 
     folder: Path
-    run: str
-    """Fingerprint of all that determines the blocks."""
+    facts: dict[str, Any]
+    """All that determines the blocks."""
 
     reused: int = 0
-    """Blocks that were there."""
-
     saved: int = 0
-    """Blocks that were added."""
-
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -110,94 +163,69 @@ class Checkpoint:
         return [f"{self.folder}: {self.reused} of {every} blocks were there"]
 
     def load(
-        self, stage: str, start: int, stop: int, like: Sequence[NDArray[Any] | None]
+        self,
+        stage: str,
+        rows: range,
+        like: Mapping[str, Any],
+        check: Callable[[Block], object] = lambda _: None,
     ) -> Block | None:
-        """Return a block whose arrays look as wanted, or None where there is none."""
-        path = self._path(stage, start, stop)
+        """Return a block whose arrays look as wanted, or None where there is none.
+
+        ``check`` raises an `InputError` for one that makes no sense.
+        """
+        path = self.folder / f"{Block(stage, rows, {}).place}.npz"
         if not path.exists():
             return None
         try:
             with open_archive(open_source(str(path))) as archive:
-                arrays = self._read(archive, stop - start, like)
-                found = Block(arrays, archive.text("about"))
+                found = read_block(archive, self.facts, stage, rows, like)
+            check(found)
         except InputError as error:
             self.warnings.append(f"{error}; the block was computed again")
             return None
         self.reused += 1
         return found
 
-    def save(
-        self,
-        stage: str,
-        start: int,
-        stop: int,
-        arrays: Sequence[NDArray[Any] | None],
-        about: str = "",
-    ) -> None:
-        """Keep the arrays of a block, and what else is to be known about it."""
-        members = {str(at): one for at, one in enumerate(arrays)}
+    def save(self, block: Block) -> None:
+        """Keep a block."""
         with _writing(self.folder):
-            part = self.folder / f".part-{secrets.token_hex(8)}"
+            part = _new_part(self.folder)
             with part.open("xb") as stream:
-                write_rows(stream, self.run, about, members)
+                write_blocks(stream, self.facts, [block])
                 stream.flush()
                 os.fsync(stream.fileno())
-            part.replace(self._path(stage, start, stop))
+            part.replace(self.folder / f"{block.place}.npz")
         self.saved += 1
 
     def drop(self, stage: str) -> None:
         """Remove the blocks of a stage whose result is kept as a whole."""
-        for path in _blocks(self.folder):
-            if path.name.startswith(f"{stage}-"):
-                path.unlink()
-
-    def _path(self, stage: str, start: int, stop: int) -> Path:
-        return self.folder / f"{stage}-{start}-{stop}.npz"
-
-    def _read(
-        self, archive: Any, rows: int, like: Sequence[NDArray[Any] | None]
-    ) -> list[NDArray[Any] | None]:
-        if run_of(archive) != self.run:
-            raise InputError(f"{archive.name}: belongs to another run")
-        return [
-            None
-            if one is None
-            else read_rows(archive, str(at), (rows, *one.shape[1:]), one.dtype)
-            for at, one in enumerate(like)
-        ]
+        for path in self.folder.glob(f"{stage}-*.npz"):
+            path.unlink()
 
 
 @contextlib.contextmanager
-def open_checkpoint(folder: Path, facts: dict[str, Any]) -> Iterator[Checkpoint]:
+def open_checkpoint(folder: str | Path, facts: dict[str, Any]) -> Iterator[Checkpoint]:
     """Open a checkpoint, or begin one in a directory that is new or empty.
 
     The facts are all that determines the blocks, as plain JSON values.
-
-    Raises
-    ------
-    InputError
-        Where the directory is no checkpoint, or one of another input, other
-        parameters or another version.
-    ResourceError
-        Where another run has it.
     """
+    folder = Path(folder)
     with _writing(folder):
         folder.mkdir(exist_ok=True)
-        strange = [one.name for one in folder.iterdir() if not _is_ours(one)]
+        strange = {*folder.iterdir()} - {*_named(folder, _OURS)}
         if strange:
             raise InputError(
-                f"{folder}: is no checkpoint, since it holds {strange[0]!r}; name a "
-                "directory that is new or empty"
+                f"{folder}: is no checkpoint, since it holds {min(strange).name!r}; "
+                "name a directory that is new or empty"
             )
         lock = (folder / _LOCK).open("a+")
     with lock:
         warnings = _locked(lock, folder)
         with _writing(folder):
-            for path in folder.iterdir():
-                if _PART.fullmatch(path.name):
-                    path.unlink()
+            for path in _named(folder, _PART):
+                path.unlink()
             _check(folder / _FACTS, facts)
-        yield Checkpoint(folder, fingerprint(facts), warnings=warnings)
+        yield Checkpoint(folder, facts, warnings=warnings)
 
 
 def remove_checkpoint(folder: Path) -> None:
@@ -210,20 +238,19 @@ def remove_checkpoint(folder: Path) -> None:
             _locked(lock, folder)
         except ResourceError:
             return
-        for path in [*_blocks(folder), folder / _FACTS, folder / _LOCK]:
+        for path in _named(folder, _KEPT):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # somebody put something else there
             folder.rmdir()
 
 
-def _blocks(folder: Path) -> list[Path]:
-    return [one for one in folder.iterdir() if _BLOCK.fullmatch(one.name)]
+def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+    return [one for one in folder.iterdir() if pattern.fullmatch(one.name)]
 
 
-def _is_ours(path: Path) -> bool:
-    name = path.name
-    known = _BLOCK.fullmatch(name) or _PART.fullmatch(name)
-    return bool(known) or name in {_FACTS, _LOCK}
+def _new_part(folder: Path) -> Path:
+    """Return a name for a file that is not whole yet."""
+    return folder / f".part-{secrets.token_hex(8)}"
 
 
 @contextlib.contextmanager
@@ -263,16 +290,14 @@ def _locked(lock: Any, folder: Path) -> list[str]:
 def _check(path: Path, facts: dict[str, Any]) -> None:
     """Compare with what a checkpoint was begun with, or begin one."""
     if not path.exists():
-        part = path.with_name(f".part-{secrets.token_hex(8)}")
+        part = _new_part(path.parent)
         part.write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
         part.replace(path)
         return
     try:
-        known = json.loads(path.read_text())
-    except (ValueError, RecursionError):
-        known = None
-    if not isinstance(known, dict):
-        raise InputError(f"{path}: is damaged; remove the directory to begin anew")
+        known = _object(path.read_text(errors="replace"), str(path))
+    except InputError as error:
+        raise InputError(f"{error}; remove the directory to begin anew") from error
     key, before, now = difference(known, facts)
     if key:
         raise InputError(

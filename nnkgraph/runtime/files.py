@@ -6,7 +6,6 @@ Text is read and written here, too, compressed or not; damage is told with its p
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import fcntl
 import gzip
@@ -18,7 +17,7 @@ import secrets
 import stat
 import sys
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self, TextIO
@@ -27,7 +26,6 @@ from nnkgraph.errors import InputError, NnkGraphError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
 
 _HEAD = 1024
@@ -144,17 +142,12 @@ def meant(path: str) -> str:
 def open_source(
     path: str, *, item: str | None = None, name: str | None = None
 ) -> Source:
-    """Open a file, or standard input where the path is ``-``.
-
-    Raises
-    ------
-    InputError
-        Where there is nothing to read; the message says why.
-    """
+    """Open a file, or standard input where the path is ``-``."""
     name = show(path if name is None else name)
     try:
         if path == "-":
-            return _in_memory(name, _drain(_stdin(name), name), item)
+            closed = InputError(f"{name}: standard input is closed")
+            return _in_memory(name, _drain(_bytes_of(sys.stdin, closed), name), item)
         with Path(path).open("rb") as stream:
             mode = os.fstat(stream.fileno())
             if not stat.S_ISREG(mode.st_mode):
@@ -170,27 +163,18 @@ def open_source(
 
 
 def expect(source: Source, *kinds: str) -> str:
-    """Return which of some kinds the content looks like; ``""`` is none known.
-
-    Raises
-    ------
-    InputError
-        For an empty file, or where the content looks like another kind.
-    """
+    """Return which of some kinds the content looks like; ``""`` is none known."""
     if source.size == 0:
         raise InputError(f"{source.name}: empty file")
     found = sniff(source.head)
     if found in kinds:
         return found
     wanted = next((one for one in kinds if one not in {"", "gz"}), "")
+    what = "unknown bytes" if b"\0" in source.head else "plain text"
     if found:
         foreign = found in {"gz", "pickle", "office", "utf-16"}
         hint = "" if foreign else f"; rename it or name its `format`, {found}"
-        raise InputError(
-            f"{source.name}: not {_article(wanted)} file: the content looks like "
-            f"{LOOKS[found]}{hint}"
-        )
-    what = "unknown bytes" if b"\0" in source.head else "plain text"
+        what = f"{LOOKS[found]}{hint}"
     raise InputError(
         f"{source.name}: not {_article(wanted)} file: the content looks like {what}"
     )
@@ -225,12 +209,11 @@ def _in_memory(name: str, data: bytes, item: str | None) -> Source:
     return Source(name, None, data, len(data), data[:_HEAD], item)
 
 
-def _stdin(name: str) -> BinaryIO:
+def _bytes_of(stream: TextIO | None, closed: NnkGraphError) -> BinaryIO:
     # The interpreter sets it to None where the descriptor is closed at the start.
-    stream: object = sys.stdin
     if stream is None:
-        raise InputError(f"{name}: standard input is closed")
-    return sys.stdin.buffer
+        raise closed
+    return stream.buffer
 
 
 def _drain(stream: BinaryIO, name: str) -> bytes:
@@ -278,15 +261,6 @@ def is_temporary(path: str) -> bool:
     return name.startswith(".nnkgraph-") and name.endswith(".tmp")
 
 
-def stdout_stream(name: str) -> BinaryIO:
-    """Return standard output for bytes."""
-    # The interpreter sets it to None where the descriptor is closed at the start.
-    stream: object = sys.stdout
-    if stream is None:
-        raise OutputError(f"{name}: standard output is closed")
-    return sys.stdout.buffer
-
-
 class Outputs:
     """Files that appear together, complete, or not at all.
 
@@ -304,7 +278,8 @@ class Outputs:
     def open(self, path: str) -> BinaryIO:
         """Open a file for writing."""
         if is_stdout(path):
-            return stdout_stream(self._name)
+            closed = OutputError(f"{self._name}: standard output is closed")
+            return _bytes_of(sys.stdout, closed)
         if is_special(path):
             stream: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - see _discard
         else:
@@ -323,12 +298,7 @@ class Outputs:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, _trace: object) -> None:
         try:
             if kind is None:
                 self._commit()
@@ -419,20 +389,13 @@ def _sync_directory(directory: str) -> None:
 
 @contextlib.contextmanager
 def open_bytes(source: Source, *kinds: str) -> Iterator[BinaryIO]:
-    """Open content that may be gzip-compressed, whatever its name says.
-
-    Raises
-    ------
-    InputError
-        Where the content looks like none of `kinds`, or the compressed data ends
-        early or is damaged, found anywhere in the block.
-    """
+    """Open content that may be gzip-compressed, whatever its name says."""
     packed = expect(source, *kinds, "gz") == "gz"
     try:
         with source.open() as raw, gzip.GzipFile(fileobj=raw, mode="rb") as unpacked:
             if packed:
                 head = unpacked.read(len(source.head))
-                expect(dataclasses.replace(source, head=head, size=len(head)), *kinds)
+                expect(replace(source, head=head, size=len(head)), *kinds)
                 unpacked.seek(0)
             yield unpacked if packed else raw  # type: ignore[misc]
     except (EOFError, OSError, zlib.error) as error:

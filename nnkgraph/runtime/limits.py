@@ -39,7 +39,7 @@ def check_address_space() -> None:
 
 def taken_memory() -> int:
     """Return the memory that this process has in use; 0 where nobody knows."""
-    return _pages(1) * resource.getpagesize()
+    return memory_of()[1]
 
 
 def in_words(size: float) -> str:
@@ -54,48 +54,50 @@ def in_words(size: float) -> str:
 def free_addresses() -> int:
     """Return the bytes that can still be mapped; -1 where nothing limits them."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return -1 if limit < 0 else max(0, limit - _pages(0) * resource.getpagesize())
+    return -1 if limit < 0 else max(0, limit - memory_of()[0])
 
 
-def _pages(field: int) -> int:
-    """Return the pages of this process: addressed (0) or in memory (1)."""
+def memory_of(process: int | str = "self") -> list[int]:
+    """Return the bytes of a process: addressed, in memory, and of these of files."""
+    words = _content(f"/proc/{process}/statm").split()[:3] or (0, 0, 0)
+    return [int(word) * resource.getpagesize() for word in words]
+
+
+def _content(path: str | Path) -> str:
+    """Return the text of a system's file, or nothing where there is none."""
     try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[field])
+        return Path(path).read_text(encoding="ascii", errors="replace")
     except OSError:
-        return 0
+        return ""
 
 
 def _meminfo() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return -1
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0]) * 1024 if found else -1
+    found = re.search(
+        r"^MemAvailable:\s+(\d+)", _content("/proc/meminfo"), re.MULTILINE
+    )
+    return int(found[1]) * 1024 if found else -1
+
+
+def _own_group() -> Path:
+    inside = _content("/proc/self/cgroup").strip().rpartition("::")[2]
+    return _CGROUP / inside.lstrip("/")
 
 
 def _cgroups() -> list[int]:
     """Return what is left in the control group and in those around it."""
-    try:
-        text = Path("/proc/self/cgroup").read_text(encoding="ascii").strip()
-    except OSError:
-        return []
-    inside = _CGROUP / text.rpartition("::")[2].lstrip("/")
+    inside = _own_group()
     groups = [one for one in (inside, *inside.parents) if one.is_relative_to(_CGROUP)]
     return [_left_in(group) for group in groups]
 
 
 def _left_in(group: Path) -> int:
-    try:
-        limit = int((group / "memory.max").read_text(encoding="ascii"))
-        used = int((group / "memory.current").read_text(encoding="ascii"))
-        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
-    except (OSError, ValueError):  # no limit is the word max
-        return -1
+    limit, used = (_content(group / f"memory.{one}") for one in ("max", "current"))
+    if not (limit.strip().isdigit() and used.strip().isdigit()):
+        return -1  # no limit is the word max
     # Files that are only cached give way.
-    files = ("inactive_file ", "active_file ")
-    cached = [line.split()[1] for line in lines if line.startswith(files)]
-    return max(0, limit - used + sum(map(int, cached)))
+    stat = _content(group / "memory.stat")
+    cached = re.findall(r"^(?:in)?active_file (\d+)", stat, re.MULTILINE)
+    return max(0, int(limit) - int(used) + sum(map(int, cached)))
 
 
 _SCHEDULERS = ("SLURM_CPUS_PER_TASK", "PBS_NCPUS", "NSLOTS")
@@ -121,12 +123,8 @@ def granted_cpus() -> int:
 
 def _cgroup_quota() -> int | None:
     """Return the processors of the control group's quota, rounded up."""
-    try:
-        inside = Path("/proc/self/cgroup").read_text().strip().rpartition("::")[2]
-        files = [_CGROUP / inside.lstrip("/") / "cpu.max", _CGROUP / "cpu.max"]
-        words = next(f for f in files if f.is_file()).read_text().split()
-    except (OSError, StopIteration):
-        return None
+    files = (_own_group() / "cpu.max", _CGROUP / "cpu.max")
+    words = next(filter(None, map(_content, files)), "").split()
     if len(words) != 2 or not all(word.isdigit() for word in words):
         return None
     return max(1, -(-int(words[0]) // int(words[1])))
@@ -182,11 +180,11 @@ class MemoryWatch:
         self._look(_family(os.getpid()))
 
     def _watch(self) -> None:
-        pause, page = self._interval, resource.getpagesize()
+        pause = self._interval
         while not self._stop.wait(pause):
             start = time.monotonic()
             family = _family(os.getpid())
-            resident = sum(map(_resident, family)) * page
+            resident = sum(memory_of(one)[1] for one in family)
             # With what they share counted for each, it is at least what it is in sum.
             if resident > self.peak or not resident:
                 self._look(family)
@@ -203,36 +201,18 @@ class MemoryWatch:
 def _family(root: int) -> list[int]:
     """Return a process and all that descend from it."""
     parents: dict[int, list[int]] = {}
-    try:
-        for entry in os.scandir("/proc"):
-            if entry.name.isdigit():
-                try:
-                    stat = Path(entry.path, "stat").read_text()
-                except OSError:
-                    continue  # it has ended since
-                parent = int(stat.rpartition(")")[2].split()[1])
-                parents.setdefault(parent, []).append(int(entry.name))
-    except OSError:
-        return [root]
+    for path in Path("/proc").glob("[0-9]*"):
+        words = _content(path / "stat").rpartition(")")[2].split()
+        if words:  # it may have ended since
+            parents.setdefault(int(words[1]), []).append(int(path.name))
     family = [root]
     for member in family:
         family.extend(parents.get(member, []))
     return family
 
 
-def _resident(pid: int) -> int:
-    """Return a process's memory with all that it shares, in pages; cheap to ask."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0
-
-
 def _proportional(pid: int) -> int:
     """Return a process's share of the memory in use, in bytes; 0 if it is unknown."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
+    text = _content(f"/proc/{pid}/smaps_rollup")
     found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0
+    return int(found[1]) * 1024 if found else 0

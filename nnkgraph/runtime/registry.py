@@ -20,14 +20,13 @@ import inspect
 import os
 import sys
 import types
-import typing
 from functools import cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from nnkgraph.errors import NnkGraphError, ParameterError, ResourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from importlib.metadata import Distribution, EntryPoint
 
 _HERE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - pathlib would slow the start-up
@@ -97,27 +96,20 @@ def all_names(folder: str) -> tuple[str, ...]:
 
 
 def load(folder: str, name: str) -> Any:
-    """Import a plug-in and return its class.
-
-    Raises
-    ------
-    ParameterError
-        Where there is no such plug-in (the message lists the choices), where two
-        packages have one of this name, or where it is none.
-    ResourceError
-        Where the module of another package cannot be imported.
-    """
+    """Import a plug-in and return its class."""
     if name in names(folder):
         module = f"nnkgraph.{_ROOMS.get(folder, folder)}.{name}"
         return importlib.import_module(module).plugin
     if name in foreign(folder):
         return _load_foreign(folder, name)
     known = all_names(folder)
+    choices = f"choose from {', '.join(known)}{_hint(name, known)}"
+    raise ParameterError(f"unknown {noun(folder)} {name!r}; {choices}")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ParameterError(
-        f"unknown {noun(folder)} {name!r}; choose from {', '.join(known)}{hint}"
-    )
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 @cache
@@ -157,7 +149,8 @@ def fault_of(folder: str, cls: Any) -> str:
     """Return what a class lacks to be a plug-in of a folder, or nothing."""
     if not isinstance(cls, type):
         return f"{cls!r} is no class"
-    if not (dataclasses.is_dataclass(cls) and _is_frozen(cls)):
+    params = getattr(cls, "__dataclass_params__", None)
+    if params is None or not params.frozen:
         return f"{cls.__name__} is no frozen dataclass"
     try:
         parameter_types(cls)
@@ -175,10 +168,6 @@ def fault_of(folder: str, cls: Any) -> str:
     return f"{cls.__name__} lacks {', '.join(lacking)}" if lacking else ""
 
 
-def _is_frozen(cls: Any) -> bool:
-    return bool(cls.__dataclass_params__.frozen)
-
-
 def create(folder: str, spec: str) -> Any:
     """Make a plug-in from ``name`` or ``name:key=value,key=value``."""
     name, _, rest = full_spec(folder, spec).partition(":")
@@ -194,12 +183,8 @@ def made(cls: Any, parameters: str, what: str) -> Any:
         if not equals or not key:
             raise ParameterError(f"{what}: write parameters as key=value, not {part!r}")
         if key not in types_:
-            close = difflib.get_close_matches(key, types_, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            known = ", ".join(types_) or "none"
-            raise ParameterError(
-                f"{what}: no parameter {key!r}; there are: {known}{hint}"
-            )
+            known = f"{', '.join(types_) or 'none'}{_hint(key, types_)}"
+            raise ParameterError(f"{what}: no parameter {key!r}; there are: {known}")
         values[key] = _convert(text, types_[key], f"{what}: parameter {key!r}")
     missing = [
         f.name for f in dataclasses.fields(cls) if _required(f) and f.name not in values
@@ -261,7 +246,7 @@ def _is_class(folder: str, name: str, cls: type) -> bool:
 
 def parameter_types(cls: Any) -> dict[str, Any]:
     """Return the parameters of a plug-in class with their types."""
-    hints = typing.get_type_hints(cls)
+    hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
 
 
@@ -288,9 +273,7 @@ def _required(f: dataclasses.Field[Any]) -> bool:
 
 def _convert(text: str, wanted: Any, what: str) -> Any:
     """Convert a parameter's text to the first of its types that fits."""
-    choices = (
-        typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
-    )
+    choices = get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
     for choice in choices:
         if choice is bool and text.lower() in {"true", "false"}:
             return text.lower() == "true"

@@ -372,12 +372,11 @@ def test_f05_overlapping_shards_are_named(refused, x, tmp_path):
     paths = parts(tmp_path, "search", x, count=2, **SEARCHED)
     write_part(tmp_path / "third.npz", search_shard(x, Shard(2, 3), **SEARCHED))
     refused("they are shards 1/2 and 2/3", paths[0], "third.npz", paths[1])
-    other = replace(search_shard(x, Shard(2, 2), **SEARCHED), rows=range(90, 209))
-    index, distance = (
-        np.resize(other.arrays[key], (119, 8)) for key in ("index", "distance")
-    )
-    arrays = {**other.arrays, "index": index, "distance": distance}
-    write_part(tmp_path / "over.npz", replace(other, arrays=arrays))
+    other = search_shard(x, Shard(2, 2), **SEARCHED)
+    known = other.candidates.arrays
+    arrays = {key: np.resize(one, (119, 8)) for key, one in known.items()}
+    longer = replace(other.candidates, rows=range(90, 209), arrays=arrays)
+    write_part(tmp_path / "over.npz", replace(other, candidates=longer))
     refused("over.npz: rows 90 to 103 are in two shards", paths[0], "over.npz")
 
 
@@ -459,36 +458,75 @@ def test_numbers_that_compiled_code_would_trust_are_looked_at(
 ):
     paths = parts(tmp_path, "graph", x, count=2, **SEARCHED, sigma=1.0)
     with open_archive(open_source(str(paths[1]))) as archive:
-        values = archive.read(key).copy()
+        (member,) = (one for one in archive.headers if one.endswith(f"/{key}"))
+        values = archive.read(member).copy()
     values[1] = value
-    rewritten(paths[1], **{key: values})
+    rewritten(paths[1], **{member: values})
     refused(f"graph-2.npz: {words}|graph-1.npz: {words}", *paths)
-    rewritten(paths[1], **{key: values[1:]})
+    rewritten(paths[1], **{member: values[1:]})
     refused("graph-2.npz: is not the block it should be", *paths)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("place", "change"),
     [
-        lambda a: a | {"schema": 2},
-        lambda a: a | {"kind": "pie"},
-        lambda a: a | {"rows": [0, -5]},
-        lambda a: a | {"rows": "all"},
-        lambda a: a | {"shard": [3, 2]},
-        lambda a: a | {"shard": [0.5, 2]},
-        lambda a: a | {"common": []},
-        lambda a: a | {"common": {}},
-        lambda a: a | {"common": a["common"] | {"distinct": 10**15}},
-        lambda a: a | {"common": a["common"] | {"arrays": ["index", "evil"]}},
-        lambda a: a | {"common": a["common"] | {"search": {}}},
-        lambda a: [],
+        ("facts", lambda a: a | {"schema": 2}),
+        ("facts", lambda a: a | {"nnkgraph": "0.0.0"}),
+        ("facts", lambda a: a | {"shard": "3/2"}),
+        ("facts", lambda a: a | {"shard": "auto"}),
+        ("facts", lambda a: a | {"shard": [1, 2]}),
+        ("facts", lambda a: a | {"shape": [10**15, 4]}),
+        ("facts", lambda a: a | {"shape": "all"}),
+        ("facts", lambda a: a | {"k": float("nan")}),
+        ("facts", lambda _: {}),
+        ("facts", lambda _: []),
+        ("candidates", lambda a: a | {"exact": "yes"}),
+        ("candidates", lambda a: a | {"notes": 3}),
+        ("candidates", lambda _: {}),
+        ("candidates", lambda _: []),
+        ("solve", lambda a: a | {"settings": []}),
+        ("solve", lambda a: a | {"settings": a["settings"] | {"rule": "pie"}}),
+        ("solve", lambda _: {}),
+        ("input", lambda a: a | {"ids": ["a"]}),
+        ("input", lambda a: a | {"ids": list(range(115))}),
+        ("input", lambda _: {}),
     ],
 )
-def test_a_description_that_makes_no_sense_is_refused(refused, x, tmp_path, change):
+def test_a_description_that_makes_no_sense_is_refused(
+    refused, x, tmp_path, place, change
+):
     paths = parts(tmp_path, "graph", x, count=2, **SEARCHED, sigma=1.0)
     with open_archive(open_source(str(paths[1]))) as archive:
-        about = json.loads(archive.text("about"))
-    rewritten(paths[1], about=np.array(json.dumps(change(about))))
+        (member,) = (
+            one
+            for one in archive.headers
+            if one == place or (one.startswith(f"{place}-") and one.endswith("/about"))
+        )
+        about = json.loads(archive.text(member))
+    rewritten(paths[1], **{member: np.array(json.dumps(change(about)))})
+    refused("graph-2.npz: |graph-2.npz do not belong together", *paths)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("solve-", "evil-"),
+        ("solve-", "solve-0"),
+        ("/weights", "/evil"),
+        ("/index", "/evil"),
+        ("input-", "input-0"),
+        ("candidates-104-209", "candidates-104-10000000000000"),
+        ("candidates-104-209", "candidates-209-104"),
+    ],
+)
+def test_blocks_that_are_no_shard_are_refused(refused, x, tmp_path, old, new):
+    paths = parts(tmp_path, "graph", x, count=2, **SEARCHED, sigma=1.0)
+    with open_archive(open_source(str(paths[1]))) as archive:
+        members = {key: archive.read(key) for key in archive.headers}
+    renamed = {key.replace(old, new): one for key, one in members.items()}
+    assert renamed.keys() != members.keys()
+    with paths[1].open("wb") as stream:
+        write_archive(stream, renamed)
     refused("graph-2.npz: ", *paths)
 
 

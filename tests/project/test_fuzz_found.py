@@ -20,7 +20,7 @@ from nnkgraph.build.run import found_once
 from nnkgraph.data import Candidates
 from nnkgraph.errors import InputError
 from nnkgraph.formats.parquet import count_values
-from nnkgraph.runtime.checkpoint import Checkpoint, open_checkpoint
+from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
 
 
 def header(kind, shape):
@@ -246,19 +246,23 @@ ABOUT = {"backend": "exact", "exact": True, "threads": 1, "recall": None, "notes
     [
         (99, ABOUT),
         (-2, ABOUT),
-        (1, {}),
-        (1, [1]),
-        (1, {**ABOUT, "notes": 3}),
-        (1, {**ABOUT, "more": 3}),
+        (0, ABOUT),
+        (1, ABOUT),
+        (2, {}),
+        (2, [1]),
+        (2, {**ABOUT, "notes": 3}),
+        (2, {**ABOUT, "more": 3}),
     ],
 )
 def test_damaged_candidates_of_a_checkpoint_are_searched_again(tmp_path, index, about):
-    point = Checkpoint(tmp_path, "run")
-    arrays = [np.full((3, 2), index, np.int32), np.ones((3, 2))]
-    point.save("candidates", 0, 3, arrays, json.dumps(about))
+    point = Checkpoint(tmp_path, {"k": 2})
+    others = np.array([[1, 2], [0, 2], [0, 1]], np.int32)
+    others[1, 1] = index
+    arrays = {"index": others, "distance": np.ones((3, 2))}
+    point.save(Block("candidates", range(3), arrays, about))
     fresh = Candidates(np.zeros((3, 2), np.int32), np.ones((3, 2)))
     assert found_once(point, 3, 2, lambda: fresh) is fresh
-    assert "searched again" in point.warnings[-1]
+    assert "computed again" in point.warnings[-1]
 
 
 def test_facts_of_a_checkpoint_may_not_be_nested_without_an_end(tmp_path):

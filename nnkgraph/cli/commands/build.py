@@ -70,8 +70,8 @@ def _build_one(
         k = min(settings["k"] or DEFAULT_K, n)
         if dry_run:
             k = _say_plan(job, matrix, settings)
-        # A shard keeps all weights, which takes more than a graph.
-        rows = 6 * n // job.shard.count if job.shard else n
+        # A shard keeps all candidates, which takes more than a graph.
+        rows = 10 * n // job.shard.count if job.shard else n
         check_output_room(job.output, rows, k, place.identity[1] if place else 0)
         if dry_run:
             return

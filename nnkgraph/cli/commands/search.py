@@ -75,8 +75,8 @@ def command(
         part = shards.search_shard(matrix, shard, **settings, **running)
         shards.write_part(output, part)
         notes = part.notes
-        known, k = part.common["search"], part.common["settings"]["k"]
-        done = _said(len(part.rows), k, known["backend"], known["recall"])
+        known = part.candidates.about
+        done = _said(len(part.rows), part.width, known["backend"], known["recall"])
         done = f"shard {shard}, {done}"
     if resume:
         remove_checkpoint(Path(resume))

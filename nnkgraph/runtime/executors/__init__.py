@@ -5,8 +5,8 @@ Workers open arrays in this process's memory, or mapped from a file.
 
 from __future__ import annotations
 
+import itertools
 import math
-import os
 import platform
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +17,7 @@ import numpy as np
 
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.arrays import new_file, reserve, watch
+from nnkgraph.runtime.arrays import AnyArray, new_file, reserve, watch
 from nnkgraph.runtime.limits import granted_cpus
 
 if TYPE_CHECKING:
@@ -25,54 +25,39 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
-    from numpy.typing import NDArray
-
 
 class Pool(Protocol):
     """Workers that are ready; what an executor opens."""
 
-    @property
-    def workers(self) -> int:
-        """How many blocks are computed at the same time."""
-        ...
+    workers: int
+    """How many blocks are computed at the same time."""
 
-    @property
-    def threads(self) -> int:
-        """How many threads this process itself may keep busy while its workers wait."""
-        ...
+    threads: int
+    """How many threads this process itself may keep busy while its workers wait."""
 
-    @property
-    def block_factor(self) -> int:
-        """How many times larger blocks should be where a task has more overhead."""
-        ...
+    block_factor: int
+    """How many times larger blocks should be where a task has more overhead."""
 
     block_timeout: float | None
     """Seconds without a finished block after which a worker hangs; None: never."""
 
-    @property
-    def in_place(self) -> bool:
-        """Whether workers write their rows into outputs; else they return them."""
-        ...
+    in_place: bool
+    """Whether workers write their rows into outputs; else they return them."""
 
-    def share(self, array: NDArray[Any], /) -> Shared:
+    def share(self, array: AnyArray, /) -> Shared:
         """Return a handle under which every worker can open the array."""
-        ...
 
     def output(self, shape: tuple[int, ...], dtype: Any, /) -> Shared:
         """Return a new array for the rows of every worker's results."""
-        ...
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """Start a call on some worker."""
-        ...
 
     def wait(self, running: Iterable[Future[Any]], /) -> set[Future[Any]]:
         """Return those of some calls that are done, at least one, or none in time."""
-        ...
 
     def revive(self) -> None:
         """Replace the workers after one of them died."""
-        ...
 
 
 class Executor(Protocol):
@@ -84,7 +69,6 @@ class Executor(Protocol):
     @property
     def attached(self) -> bool:
         """Whether its workers are there already, whatever their number."""
-        ...
 
     def open(
         self,
@@ -98,7 +82,6 @@ class Executor(Protocol):
 
         ``shared_dir`` is a directory that other machines are likely to see as well.
         """
-        ...
 
 
 _MOST_PER_CPU = 4
@@ -120,28 +103,15 @@ def open_pool(
     block_timeout: float = BLOCK_TIMEOUT,
     shared_dir: str | None = None,
 ) -> AbstractContextManager[Pool]:
-    """Open the pool that suits a job.
+    """Open the pool that suits a job of so many seconds on one processor.
 
-    Parameters
-    ----------
-    spec : str
-        An executor as ``name:key=value,...``.
-    workers : int or "auto"
-        How many; "auto" takes the processors granted, with threads for a small job.
-    seconds : float
-        Rough estimate of the work on one processor.
-    block_timeout : float
-        Seconds without a finished block after which worker processes count as hung;
-        0 waits for ever.
-    shared_dir : str, optional
-        A directory for temporary files that workers on other machines have to see.
+    With workers "auto" it is the processors granted, with threads for a small job.
+    A ``block_timeout`` of 0 waits for ever.
     """
     count, in_process = pool_size(spec, workers, seconds=seconds)
     executor: Executor = registry.create("executors", spec)
-    if count == 1 and not executor.attached:
-        executor = registry.create("executors", "serial")
-    elif in_process and not executor.in_process:
-        executor = registry.create("executors", "threads")
+    if in_process and (count == 1 or not executor.in_process):
+        executor = registry.create("executors", "serial" if count == 1 else "threads")
     return executor.open(
         count, block_timeout=block_timeout or None, shared_dir=shared_dir
     )
@@ -170,7 +140,7 @@ class Mapped:
     shape: tuple[int, ...]
     writable: bool = False
 
-    def open(self) -> NDArray[Any]:
+    def open(self) -> AnyArray:
         """Return the array; the file is mapped once in every process."""
         return _map(self)
 
@@ -179,9 +149,9 @@ class Mapped:
 class Here:
     """An array in the memory of this process."""
 
-    array: NDArray[Any]
+    array: AnyArray
 
-    def open(self) -> NDArray[Any]:
+    def open(self) -> AnyArray:
         """Return the array."""
         return self.array
 
@@ -190,12 +160,12 @@ Shared = Mapped | Here
 
 
 @lru_cache(maxsize=32)
-def _map(mapped: Mapped) -> NDArray[Any]:
+def _map(mapped: Mapped) -> AnyArray:
     if 0 in mapped.shape:  # nothing cannot be mapped
         return np.empty(mapped.shape, mapped.dtype)
     mode: Any = "r+" if mapped.writable else "r"
     try:
-        array: NDArray[Any] = np.memmap(
+        array: AnyArray = np.memmap(
             mapped.path, mapped.dtype, mode, mapped.offset, mapped.shape
         )
     except FileNotFoundError as error:
@@ -212,7 +182,7 @@ def forget_maps() -> None:
     _map.cache_clear()
 
 
-def mapped_file(array: NDArray[Any]) -> Mapped | None:
+def mapped_file(array: AnyArray) -> Mapped | None:
     """Return a handle on an array that is mapped from a file as it is."""
     if not (isinstance(array, np.memmap) and array.flags.c_contiguous):
         return None
@@ -223,30 +193,26 @@ def mapped_file(array: NDArray[Any]) -> Mapped | None:
     return Mapped(path, array.dtype.str, array.offset, array.shape)
 
 
-class ArrayFiles:
-    """Writes the arrays of one pool into files of a directory."""
+class FilePool:
+    """A pool that shares arrays as files of a directory."""
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._count = 0
+        self.folder = folder
+        self._names = (f"{number}.bin" for number in itertools.count(1))
 
-    def write(self, array: NDArray[Any]) -> Mapped:
-        """Write an array into a new file."""
-        with new_file(self._folder, self._new_name(), array.nbytes) as file:
-            np.ascontiguousarray(array).tofile(file)
-        return Mapped(file.name, array.dtype.str, 0, array.shape)
+    def share(self, array: AnyArray, /) -> Mapped:
+        """Return a handle under which every worker can open the array."""
+        return mapped_file(array) or self.write(array)
 
-    def output(self, shape: tuple[int, ...], dtype: Any) -> Mapped:
+    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
         """Return a new array that can be written to, with its room reserved."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
-        with new_file(self._folder, self._new_name(), size) as file:
+        with new_file(self.folder, next(self._names), size) as file:
             reserve(file, size)
         return Mapped(file.name, np.dtype(dtype).str, 0, shape, writable=True)
 
-    def contains(self, path: str) -> bool:
-        """Return whether a file is one of these."""
-        return os.path.dirname(path) == self._folder  # noqa: PTH120
-
-    def _new_name(self) -> str:
-        self._count += 1
-        return f"{self._count}.bin"
+    def write(self, array: AnyArray) -> Mapped:
+        """Write an array into a new file."""
+        with new_file(self.folder, next(self._names), array.nbytes) as file:
+            np.ascontiguousarray(array).tofile(file)
+        return Mapped(file.name, array.dtype.str, 0, array.shape)

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import platform
-import secrets
 import signal
 import ssl
 import tempfile
@@ -25,24 +24,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 import nnkgraph
 from nnkgraph.errors import InputError, ParameterError, ResourceError
-from nnkgraph.runtime.arrays import Keeper, scratch_folder, shared_with
-from nnkgraph.runtime.executors import ArrayFiles, forget_maps, mapped_file
-from nnkgraph.runtime.executors.processes import (
-    block_signals,
-    check_limits,
-    without_main_script,
-)
+from nnkgraph.runtime import executors
+from nnkgraph.runtime.arrays import AnyArray, Keeper, scratch_folder, shared_with
+from nnkgraph.runtime.executors import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.typing import NDArray
-
-    from nnkgraph.runtime.executors import Executor, Mapped, Pool
 
 _CHECK_INTERVAL = 1.0
 """Seconds without a result after which it is asked whether any worker is left."""
@@ -70,14 +60,12 @@ class _WorkerSetup:
     versions: tuple[tuple[str, str], ...]
     folder: str
     """The directory of the run's arrays."""
-    token: str
-    """The content of the file ``token`` in it."""
     local: bool
     """Whether the worker was started by this run."""
     memory: int | None
     """Bytes for each local worker."""
-    file_id: tuple[str, int, int] | None = None
-    """That file, where all workers are on one machine and write into arrays."""
+    folder_id: tuple[str, int, int] | None = None
+    """That directory, where all workers are on one machine and write into arrays."""
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
@@ -90,8 +78,8 @@ def _versions() -> tuple[tuple[str, str], ...]:
 def _check_worker(setup: _WorkerSetup) -> tuple[str, int, int]:
     """Check versions and folder, on a worker; return machine, device and inode.
 
-    Only where all see the same file of the same machine, one sees at once what another
-    writes into its map.
+    Only where all see the same directory of the same machine, one sees at once what
+    another writes into a map.
     """
     host, here = platform.node(), dict(_versions())
     for name, wanted in setup.versions:
@@ -100,16 +88,15 @@ def _check_worker(setup: _WorkerSetup) -> tuple[str, int, int]:
                 f"{host} has {name} {here.get(name)}, and this is {wanted}: install "
                 "the same version there"
             )
-    path, token = Path(setup.folder, "token"), ""
-    with suppress(OSError, UnicodeDecodeError):
-        token = path.read_text(encoding="ascii")
-    if token != setup.token:
+    try:
+        # Its name is random, so no other has it; other users may not look into it.
+        status = os.stat(f"{setup.folder}/.")  # noqa: PTH116 - pathlib drops the dot
+    except OSError as error:
         raise ResourceError(
             f"{host} does not see {Path(setup.folder).parent}: name a directory that "
             "all machines see, as in dask:...,folder=DIR"
-        )
+        ) from error
     boot = Path("/proc/sys/kernel/random/boot_id")  # hosts may share a name
-    status = path.stat()
     machine = host + (boot.read_text() if boot.exists() else "")
     return machine, status.st_dev, status.st_ino
 
@@ -117,10 +104,10 @@ def _check_worker(setup: _WorkerSetup) -> tuple[str, int, int]:
 @lru_cache(maxsize=8)
 def _prepare_worker(setup: _WorkerSetup) -> None:
     """Check a worker, which may have come late, and prepare it for its first task."""
-    if setup.file_id not in {None, _check_worker(setup)}:
+    if setup.folder_id not in {None, _check_worker(setup)}:
         raise ResourceError(f"{platform.node()} came when work had begun elsewhere")
     # A run before this one may have been killed: its files may be others now.
-    forget_maps()
+    executors.forget_maps()
     if setup.local:
         os.dup2(2, 1)  # what a user's kernel prints must not get into the output
     if setup.memory is not None:
@@ -141,7 +128,7 @@ def _file_stamp(path: str) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-class _DaskPool:
+class _DaskPool(executors.FilePool):
     """The workers of one scheduler.
 
     Dask gives the tasks of a lost worker to another by itself. Where there is none for
@@ -160,30 +147,27 @@ class _DaskPool:
         block_timeout: float | None,
         worker_timeout: float,
     ) -> None:
-        self.in_place = setup.file_id is not None
+        self.in_place = setup.folder_id is not None
         self.threads, self.block_timeout = threads, block_timeout
         self._client, self._setup, self._worker_timeout = client, setup, worker_timeout
         # Who comes later from another machine cannot write into maps of this one.
         self._hosts = sorted(hosts) if self.in_place else None
-        self._files = ArrayFiles(setup.folder)
+        super().__init__(setup.folder)
         self._address, self._ncores = client.scheduler.address, client.scheduler.ncores
         self._connection = client.scheduler_comm
         self._tasks: weakref.WeakSet[Any] = weakref.WeakSet()
         self.workers = max(1, self._count_threads())
 
-    def share(self, array: NDArray[Any], /) -> Mapped:
-        known = mapped_file(array)
+    def share(self, array: AnyArray, /) -> executors.Mapped:
+        known = executors.mapped_file(array)
         if known is None:
-            return self._files.write(array)
-        if self._files.contains(known.path) and isinstance(array, np.memmap):
-            array.flush()  # so that other machines see what was written
+            return self.write(array)
+        if str(Path(known.path).parent) == self.folder:
+            array.flush()  # type: ignore[attr-defined] # so that other machines see it
             return known
         seen = _ask(self._client, _file_stamp, known.path)
         same = {_file_stamp(known.path)} >= set(seen.values())
-        return known if same else self._files.write(array)
-
-    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
-        return self._files.output(shape, dtype)
+        return known if same else self.write(array)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         self._check_connection()
@@ -238,13 +222,12 @@ class _DaskPool:
 
     def _raise_if_lost(self, future: Future[Any]) -> None:
         """Raise where a task ended because of dask, not because of itself."""
-        from distributed import KilledWorker
-        from distributed.scheduler import NoValidWorkerError
+        from distributed import KilledWorker, scheduler
 
         error = future.exception()
         if isinstance(error, CancelledError):
             raise _scheduler_gone(self._address) from error
-        if isinstance(error, (KilledWorker, NoValidWorkerError)):
+        if isinstance(error, (KilledWorker, scheduler.NoValidWorkerError)):
             raise ResourceError(
                 f"{self._address}: dask's workers died again and again at the same "
                 "rows; they may have run out of memory: start them with more, and with "
@@ -311,21 +294,20 @@ def _set_up_workers(
         with ExitStack() as trial:
             try:
                 folder = trial.enter_context(scratch_folder(parent))
-                setup = _WorkerSetup(_versions(), folder, secrets.token_hex(8), **local)
+                setup = _WorkerSetup(_versions(), folder, **local)
                 answers = _check_workers(client, setup)
             except ResourceError as error:
                 first_error = first_error or error
                 continue
             stack.push(trial.pop_all())
             if {here := _check_worker(setup)} >= set(answers.values()):
-                setup = replace(setup, file_id=here)
+                setup = replace(setup, folder_id=here)
             return setup, list(answers)
     raise first_error or ResourceError("dask: there is no directory to try")
 
 
 def _check_workers(client: Any, setup: _WorkerSetup) -> dict[str, Any]:
     """Return what `_check_worker` answers on all workers."""
-    Path(setup.folder, "token").write_text(setup.token, encoding="ascii")
     answers = _ask(client, _check_worker, setup)
     for address, answer in answers.items():
         if isinstance(answer, BaseException):
@@ -380,11 +362,13 @@ def _local_cluster(workers: int, timeout: float) -> Iterator[Any]:
     import dask
     from distributed import LocalCluster, Security
 
-    check_limits(workers, processes=12 + 12 * workers, files=40 + 12 * workers)
+    processes.check_limits(
+        workers, processes=12 + 12 * workers, files=40 + 12 * workers
+    )
     with scratch_folder() as folder, ExitStack() as stack:
         config = {"temporary-directory": folder, **_LOCAL_CONFIG}
-        with dask.config.set(config), without_main_script():
-            with block_signals():  # in the thread that will start the workers
+        with dask.config.set(config), processes.without_main_script():
+            with processes.block_signals():  # in the thread that will start the workers
                 cluster = LocalCluster(
                     n_workers=0,
                     threads_per_worker=1,
@@ -489,7 +473,7 @@ class Dask:
         *,
         block_timeout: float | None = None,
         shared_dir: str | None = None,
-    ) -> Iterator[Pool]:
+    ) -> Iterator[executors.Pool]:
         """Find workers, or start some; what was started ends with the context."""
         with _silenced(), ExitStack() as stack:
             memory = None
@@ -508,7 +492,7 @@ class Dask:
                 local=not self.attached,
                 memory=memory,
             )
-            stack.callback(forget_maps)
+            stack.callback(executors.forget_maps)
             pool = _DaskPool(
                 client,
                 setup,
@@ -524,7 +508,9 @@ class Dask:
             finally:
                 with suppress(OSError, CancelledError):
                     if client.status == "running":  # workers live on, files do not
-                        client.run(forget_maps, wait=finished, on_error="ignore")
+                        client.run(
+                            executors.forget_maps, wait=finished, on_error="ignore"
+                        )
 
 
-plugin: type[Executor] = Dask
+plugin: type[executors.Executor] = Dask

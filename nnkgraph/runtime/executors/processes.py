@@ -22,23 +22,18 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.runtime.arrays import SHORT, Keeper, scratch_folder, shared_with
-from nnkgraph.runtime.executors import ArrayFiles, forget_maps, mapped_file
+from nnkgraph.runtime.executors import Executor, FilePool, Pool, forget_maps
 from nnkgraph.runtime.limits import files_left, processes_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import BaseContext
 
-    from numpy.typing import NDArray
-
-    from nnkgraph.runtime.executors import Executor, Mapped, Pool
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -73,13 +68,13 @@ class WorkerTraceback(Exception):  # noqa: N818 - it is no error, but its place
 class _Worker:
     """One process, its pipe, and the tasks that were sent to it."""
 
-    def __init__(self, context: BaseContext, memory: int | None) -> None:
+    def __init__(self, context: Any, memory: int | None) -> None:
         own, theirs = context.Pipe()
         self.pipe: Connection[Any, Any] = own
         self.tasks: deque[Future[Any]] = deque()
         with theirs, without_main_script(), block_signals():
-            process: Any = context.Process  # type: ignore[attr-defined]
-            self.process = process(target=_work, args=(theirs, memory), daemon=True)
+            task = {"target": _work, "args": (theirs, memory)}
+            self.process = context.Process(**task, daemon=True)
             self.process.start()
 
     def send(self, future: Future[Any], task: tuple[Any, ...]) -> None:
@@ -105,9 +100,11 @@ class _Worker:
             future.set_result(result)
 
 
-class _ProcessPool:
+class _ProcessPool(FilePool):
     """A fixed number of worker processes; once one of them dies, all tasks are lost."""
 
+    # Results go to a file and not through a pipe: a worker that dies in the middle of a
+    # long message would leave its reader waiting for ever.
     in_place = True
     block_factor = 1
 
@@ -127,18 +124,10 @@ class _ProcessPool:
             self._context.set_forkserver_preload(
                 ["nnkgraph.methods.qp", "nnkgraph.data.pairs"]
             )
-        self._files = ArrayFiles(folder)
+        super().__init__(folder)
         self._memory = memory
         self._processes: list[_Worker] = []
         self._waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
-
-    def share(self, array: NDArray[Any], /) -> Mapped:
-        return mapped_file(array) or self._files.write(array)
-
-    def output(self, shape: tuple[int, ...], dtype: Any, /) -> Mapped:
-        # Results go to a file and not through a pipe: a worker that dies in the middle
-        # of a long message would leave its reader waiting for ever.
-        return self._files.output(shape, dtype)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -293,9 +282,8 @@ def _one_thread_each() -> Iterator[None]:
         yield
     finally:
         for name, value in old.items():
-            if value is None:
-                del os.environ[name]
-            else:
+            del os.environ[name]
+            if value is not None:
                 os.environ[name] = value
 
 

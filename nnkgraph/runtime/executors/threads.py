@@ -7,22 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nnkgraph.runtime.executors.serial import InProcessPool
+from nnkgraph.runtime.executors.serial import InProcessPool, limited_products
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Iterator
 
     from nnkgraph.runtime.executors import Executor, Pool
-
-
-class _ThreadPool(InProcessPool):
-    def __init__(self, executor: ThreadPoolExecutor, workers: int) -> None:
-        super().__init__(threads=workers, workers=workers)
-        self._executor = executor
-
-    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        return self._executor.submit(function, *args)
 
 
 @dataclass(frozen=True)
@@ -35,22 +25,12 @@ class Threads:
     attached: ClassVar[bool] = False
 
     @contextmanager
-    def open(
-        self,
-        workers: int,
-        /,
-        *,
-        block_timeout: float | None = None,
-        shared_dir: str | None = None,
-    ) -> Iterator[Pool]:
+    def open(self, workers: int, /, **_unused: Any) -> Iterator[Pool]:
         """Start threads; matrix products use one thread each."""
-        from threadpoolctl import threadpool_limits
-
-        del block_timeout, shared_dir  # what hangs in this process cannot be ended
-        with threadpool_limits(limits=1, user_api="blas"):
+        with limited_products(1):  # what hangs in this process cannot be ended
             executor = ThreadPoolExecutor(workers)
             try:
-                yield _ThreadPool(executor, workers)
+                yield InProcessPool(workers, workers, executor)
             finally:
                 executor.shutdown(wait=True, cancel_futures=True)
 
