@@ -1,9 +1,11 @@
 """Signals that ask a run to end: heard anywhere, acted upon where that is safe.
 
 An exception that is raised inside a callback of the compiler, or while an object is
-taken apart, is lost, or comes back as another one. So the handler remembers the signal
-and looks where it is; from a bad place, and for as long as nobody cleans up, a timer
-brings it back. Whatever a run ends with after a signal, its exit code is the signal's.
+taken apart, is lost, or comes back as another one; between two steps of LLVM it can
+even leave memory that is freed twice. So the handler remembers the signal and looks
+where it is. From a bad place it has the nearest good caller traced, and for as long as
+nobody cleans up a timer brings it back. Whatever a run ends with after a signal, its
+exit code is the signal's.
 """
 
 from __future__ import annotations
@@ -63,10 +65,25 @@ def _hear(number: int, frame: FrameType | None) -> None:
 
 
 def _act(_number: int, frame: FrameType | None) -> None:
-    """Raise; not where it would be lost, and not again while others clean up."""
+    """Raise, here or in a caller, unless others clean up already."""
     signal.setitimer(signal.ITIMER_REAL, _AGAIN)
-    if _first and not _cleaning_up() and not _within_callback(frame):
+    if not _first or _cleaning_up():
+        return
+    safe = _safe_frame(frame)
+    if safe is frame:
         raise Stopped
+    if safe is not None:
+        safe.f_trace = _raise
+        sys.settrace(lambda *_: None)
+
+
+def _raise(frame: FrameType, _event: str, _arg: object) -> Any:
+    """Raise when a traced frame goes on."""
+    if _cleaning_up():
+        return _raise
+    sys.settrace(None)
+    frame.f_trace = None
+    raise Stopped
 
 
 def _cleaning_up() -> bool:
@@ -76,16 +93,25 @@ def _cleaning_up() -> bool:
     return error is not None
 
 
-def _within_callback(frame: FrameType | None) -> bool:
-    """Return whether Python was called from where no exception gets out."""
+def _safe_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the frame, or the nearest caller's, where an exception does no harm.
+
+    That is outside of the compiler, or between two of its passes.
+    """
+    known = (sys.modules.get(name) for name in ("numba", "llvmlite"))
+    compiler = tuple(f"{one.__path__[0]}/" for one in known if one is not None)
+    safe = frame
     while frame is not None:
-        code, caller = frame.f_code, frame.f_back
-        if code.co_name == "__del__" or code.co_filename.endswith("weakref.py"):
-            return True
-        if caller and caller.f_code.co_filename.endswith("llvmlite/binding/ffi.py"):
-            return True
-        frame = caller
-    return False
+        code = frame.f_code
+        name, file = code.co_name, code.co_filename
+        if name == "run" and file.endswith("numba/core/compiler_machinery.py"):
+            return safe or frame
+        if file.startswith(compiler) or name == "__del__" or "weakref" in file:
+            safe = None
+        elif safe is None:
+            safe = frame
+        frame = frame.f_back
+    return safe
 
 
 def _unraisable(lost: Any) -> None:

@@ -29,6 +29,8 @@ from numba.core.errors import TypingError  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
 __all__ = [
+    "LOG",
+    "STOP",
     "TypingError",
     "announce",
     "borrowed",
@@ -44,6 +46,9 @@ __all__ = [
 
 LOG = "_NNKGRAPH_COMPILED"
 """The environment variable with a file that names all functions that are compiled."""
+
+STOP = "_NNKGRAPH_STOP"
+"""The environment variable with an exit code for a process that has to compile."""
 
 
 class _Compiling(numba.core.event.Listener):  # type: ignore[misc]
@@ -61,6 +66,8 @@ class _Compiling(numba.core.event.Listener):  # type: ignore[misc]
             function = event.data["dispatcher"].py_func
             with Path(log).open("a") as stream:
                 stream.write(f"{function.__module__}.{function.__qualname__}\n")
+        if code := os.environ.get(STOP):
+            os._exit(int(code))
 
     def on_end(self, event: Any) -> None:
         """Let other processes try what has failed here."""
