@@ -36,6 +36,7 @@ def write_report(
     """Add what is known about the process, write the report where one is wanted."""
     from nnkgraph import formats
     from nnkgraph.build.report import versions
+    from nnkgraph.runtime.cache import target
 
     timings = {name: progress.seconds.get(name, 0.0) for name in _TIMED}
     full = {
@@ -43,6 +44,7 @@ def write_report(
         "timings": {**timings, "total": total},
         "peak_memory_bytes": peak,
         "versions": versions(),
+        "cpu": target()[0],
         "command": shlex.join(["nnkgraph", *sys.argv[1:]]),
     }
     text = json.dumps(full, indent=2, allow_nan=False)

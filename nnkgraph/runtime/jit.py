@@ -6,8 +6,6 @@ settled before numba is imported for the first time.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.runtime import cache
@@ -21,18 +19,16 @@ cache.settle_cpu()
 
 # Only after that, and therefore here for all who need it.
 import numba.core.dispatcher  # noqa: E402
-import numba.core.event  # noqa: E402
 import numpy as np  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from numba.core import cgutils, types  # noqa: E402
 from numba.core.errors import TypingError  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+from nnkgraph.runtime import compiling  # noqa: E402
+
 __all__ = [
-    "LOG",
-    "STOP",
     "TypingError",
-    "announce",
     "borrowed",
     "cgutils",
     "compiled",
@@ -42,48 +38,6 @@ __all__ = [
     "ir",
     "types",
 ]
-
-
-LOG = "_NNKGRAPH_COMPILED"
-"""The environment variable with a file that names all functions that are compiled."""
-
-STOP = "_NNKGRAPH_STOP"
-"""The environment variable with an exit code for a process that has to compile."""
-
-
-class _Compiling(numba.core.event.Listener):  # type: ignore[misc]
-    """Hears of every function that is not found in the cache."""
-
-    tell: Callable[[str], object] | None = None
-    told: bool = False
-
-    def on_start(self, event: Any) -> None:
-        """Say it, of the first function only; note it, where that is wanted."""
-        if self.tell is not None and not self.told:
-            self.told = True
-            self.tell("compiling what runs for the first time: up to a minute")
-        if log := os.environ.get(LOG):
-            function = event.data["dispatcher"].py_func
-            with Path(log).open("a") as stream:
-                stream.write(f"{function.__module__}.{function.__qualname__}\n")
-        if code := os.environ.get(STOP):
-            os._exit(int(code))
-
-    def on_end(self, event: Any) -> None:
-        """Let other processes try what has failed here."""
-        dispatcher = event.data["dispatcher"]
-        failed = tuple(event.data["args"]) not in dispatcher.overloads
-        if failed and isinstance(dispatcher._cache, cache.Cache):
-            dispatcher._cache.release()
-
-
-_compiling = _Compiling()
-numba.core.event.register("numba:compile", _compiling)
-
-
-def announce(tell: Callable[[str], object]) -> None:
-    """Have it told, once in a process, that there is code to be compiled."""
-    _compiling.tell = tell
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -133,3 +87,4 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 # At once, so that workers are told of a directory that only this run has.
 cache.private()
+compiling.listen()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import OutputError, QualityWarning, ResourceError
-from nnkgraph.runtime import cache, jit
+from nnkgraph.runtime import cache, compiling
 from nnkgraph.runtime.arrays import scratch_folder
 from nnkgraph.runtime.limits import granted_cpus
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NOT_WARM = 6
-_CHECK = "check"
 
 
 @dataclass(frozen=True)
@@ -99,11 +98,10 @@ def warm(
         which = "all" if everything and place is None else "most" if everything else ""
         log = _run(Path(scratch), environment, which, count, check=check)
     own = place / cache.state() if place else cache.private()
-    files = [one for one in own.rglob("*") if one.is_file()] if own else []
     if place and own and not check:
         own.chmod(0o755)
-        for one in own.glob("*.lock"):
-            one.unlink()
+    found = own.rglob("*") if own else ()
+    files = [one for one in found if one.is_file() and one.suffix != ".lock"]
     return Warmed(
         str(own),
         cache.target()[0],
@@ -132,10 +130,10 @@ def _opened(folder: Path, *, check: bool) -> Path:
 
 def _environment(place: Path | None, scratch: Path, *, check: bool) -> dict[str, str]:
     """Return the environment of the processes: where they read and write."""
-    found = {**os.environ, jit.LOG: str(scratch / "compiled")}
-    found.pop(jit.STOP, None)
+    found = {**os.environ, compiling.LOG: str(scratch / "compiled")}
+    found.pop(compiling.STOP, None)
     if check:
-        found[jit.STOP] = str(_NOT_WARM)
+        found[compiling.STOP] = str(_NOT_WARM)
     if place:
         found.pop("NNKGRAPH_CACHE", None)
         found[cache.HANDED_ON] = str(place)
