@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import resource
+import secrets
 import shutil
 import tempfile
 import threading
@@ -48,17 +49,19 @@ def scratch_folder(parent: str | None = None) -> Iterator[str]:
     """
     mine = f"nnkgraph-{platform.node()}-"
     place = parent or tempfile.gettempdir()
+    # Its name is known before it is made: a signal may come in between.
+    folder = f"{place}/{mine}{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        for one in {place, SHORT}:
-            _remove_orphans(Path(one), mine)
-        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-", dir=place)
-    except OSError as error:
-        advice = "name another" if parent else "set TMPDIR to a directory with room"
-        raise ResourceError(
-            f"no temporary directory can be made in {place} ({error.strerror}); "
-            f"{advice}"
-        ) from error
-    try:
+        try:
+            for one in {place, SHORT}:
+                _remove_orphans(Path(one), mine)
+            Path(folder).mkdir(mode=0o700)
+        except OSError as error:
+            advice = "name another" if parent else "set TMPDIR to a directory with room"
+            raise ResourceError(
+                f"no temporary directory can be made in {place} ({error.strerror}); "
+                f"{advice}"
+            ) from error
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
