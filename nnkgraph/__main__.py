@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from typing import NoReturn
@@ -20,6 +21,7 @@ def main() -> NoReturn:
         signals.end()
         message, code = signals.outcome()
         print(f"nnkgraph: error: {message}", file=sys.stderr, flush=True)  # noqa: T201
+        atexit._run_exitfuncs()
         os._exit(code)
 
 

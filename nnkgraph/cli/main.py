@@ -155,9 +155,9 @@ def main() -> NoReturn:
         gc.set_threshold(100_000, 20, 20)
         code = run(sys.argv[1:])
         warn_of_cache()
+        signals.end()
     except signals.Stopped:
-        pass
-    signals.end()
+        signals.end()
     if signals.received():
         message, code = signals.outcome()
         talk.error(message)
