@@ -85,6 +85,8 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-# At once, so that workers are told of a directory that only this run has.
+# At once: workers are told of a directory that only this run has, users of what is
+# refused.
 cache.private()
+cache.shared()
 compiling.listen()
