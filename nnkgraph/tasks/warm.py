@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import Features, SparseGram
 from nnkgraph.errors import OutputError, QualityWarning, ResourceError
 from nnkgraph.runtime import cache, compiling
 from nnkgraph.runtime.arrays import scratch_folder
@@ -264,7 +265,7 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
         ],
         "gram": lambda: [
             build(near, kernel="precomputed"),
-            build(csr_array(near), kernel="precomputed"),
+            build(Features(SparseGram.of(csr_array(near))), kernel="precomputed"),
         ],
         "sigma": lambda: [
             build(sigma=one) for one in ("kth-max", "local", "matlab", 0.5)
