@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numba.core.event
-
-from nnkgraph.runtime.cache import Cache
+from nnkgraph.runtime.cache import Cache, settle_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+settle_cpu()
+
+import numba.core.event  # noqa: E402 - it reads then what to compile for
 
 LOG = "_NNKGRAPH_COMPILED"
 """The environment variable with a file that names all functions that are compiled."""

@@ -181,6 +181,8 @@ def test_a_level_is_chosen_by_the_command_and_by_who_asks_for_it(place):
         job = start(place, *BUILD, env={**fake, "NNKGRAPH_CPU": "x86-64-v4"})
         assert job.returncode == 2
         assert "no x86-64-v4: it has no avx512f" in job.stderr
+        job = start(place, "-m", "nnkgraph", "warm", "--check", "--json", env=fake)
+        assert json.loads(job.stdout)["cpu"] == "x86-64-v3"
     # As a library nothing is changed, and the key is what numba has.
     script = (
         "import numba, nnkgraph.runtime.jit as jit; from nnkgraph.runtime import cache;"
