@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.explain import explain as explain
     from nnkgraph.tasks.propagate import propagate as propagate
     from nnkgraph.tasks.verify import verify as verify
+    from nnkgraph.tasks.warm import warm as warm
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ _HOMES = {
     "tasks.explain": "explain",
     "tasks.propagate": "propagate",
     "tasks.verify": "verify",
+    "tasks.warm": "warm",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = {

@@ -1,6 +1,29 @@
-"""Run as ``python -m nnkgraph``."""
+"""The program: ``nnkgraph``, or ``python -m nnkgraph``."""
 
-from nnkgraph.cli.main import main
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Listen to signals before all else is imported, and run the command line."""
+    from nnkgraph.cli import signals
+
+    try:
+        signals.install()
+        from nnkgraph.cli.main import main
+
+        main()
+    except signals.Stopped:
+        signals.end()
+        message, code = signals.outcome()
+        print(f"nnkgraph: error: {message}", file=sys.stderr, flush=True)  # noqa: T201
+        atexit._run_exitfuncs()
+        os._exit(code)
+
 
 if __name__ == "__main__":
     main()

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,15 @@ import faults
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from nnkgraph.runtime import cache
+
+# Tests share compiled code with the commands that they start, in whatever folders.
+os.environ.setdefault("NNKGRAPH_CPU", "auto")
+cache.settle_cpu()
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", f"{tempfile.gettempdir()}/nnkgraph-cache-{os.getuid()}"
+)
 
 settings.register_profile(
     "default",
@@ -97,8 +107,6 @@ def program(tmp_path):
 @pytest.fixture
 def case(tmp_path) -> faults.Case:
     """The installed command in a folder of its own, watched for what it leaves."""
-    import nnkgraph.runtime.jit  # noqa: F401 - settles the cache that processes share
-
     for name in ("here", "tmp"):
         (tmp_path / name).mkdir()
     np.save(tmp_path / "here" / "x.npy", np.random.default_rng(5).normal(size=(60, 3)))
@@ -108,14 +116,12 @@ def case(tmp_path) -> faults.Case:
 @pytest.fixture(scope="session")
 def other_cache():
     """A compile cache that another user may use."""
-    import nnkgraph.runtime.jit  # noqa: F401 - settles where the cache is
-
     folder = faults.open_folder()
-    cache = folder / "cache"
-    shutil.copytree(os.environ["NUMBA_CACHE_DIR"], cache, dirs_exist_ok=True)
-    for path in (cache, *cache.rglob("*")):
+    copy = folder / "cache"
+    shutil.copytree(cache.private(), copy / cache.state())
+    for path in (copy, *copy.rglob("*")):
         shutil.chown(path, *(["nobody"] if os.geteuid() == 0 else [os.getuid()]))
-    yield cache
+    yield copy
     shutil.rmtree(folder)
 
 
@@ -226,9 +232,5 @@ def pytest_xdist_auto_num_workers(config):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need once for all workers, before they start."""
-    jobs = [
-        subprocess.Popen([sys.executable, Path(__file__).with_name("warm.py"), part])
-        for part in ("ours", "theirs")
-    ]
-    for job in jobs:
-        job.wait()  # one that fails is no concern of ours: tests will tell
+    # One that fails is no concern of ours: tests will tell.
+    subprocess.run([sys.executable, Path(__file__).with_name("warm.py")], check=False)

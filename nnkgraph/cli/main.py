@@ -6,20 +6,18 @@ import gc
 import importlib
 import os
 import re
-import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from itertools import chain
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from nnkgraph import __version__
-from nnkgraph.cli import talk
+from nnkgraph.cli import signals, talk
 from nnkgraph.cli.command import Helpful
 from nnkgraph.cli.types import CONFIG, FOLDERS
 from nnkgraph.errors import NnkGraphError, QualityWarning
@@ -42,37 +40,11 @@ _CITATION = f"""\
 }}"""
 
 
-class Stopped(BaseException):
-    """A signal asked the process to end; passes every ``except Exception``."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-def catch(number: signal.Signals) -> None:
-    """Turn a signal into an exception, unless the caller had it ignored (nohup)."""
-
-    def stop(received: int, _frame: FrameType | None) -> None:
-        # Others that come now must not disturb the cleaning up; a second Ctrl-C ends
-        # the process at once, and its workers end with it.
-        for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            signal.signal(one, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        raise Stopped(received)
-
-    if signal.getsignal(number) is not signal.SIG_IGN:
-        signal.signal(number, stop)
-
-
 def warn_of_cache() -> None:
-    """Say that compiled code was not kept, where its directory was not safe."""
-    compiled = sys.modules.get("nnkgraph.runtime.jit")
-    if refused := getattr(compiled, "REFUSED", ""):
-        talk.warning(
-            f"{refused}: others could write to this directory, so it is not used and "
-            "all is compiled again; remove it, or set NUMBA_CACHE_DIR to another"
-        )
+    """Say which directories of compiled code were not used, and why."""
+    cache = sys.modules.get("nnkgraph.runtime.cache")
+    for refusal in getattr(cache, "refusals", ()):
+        talk.warning(refusal)
 
 
 def flushed(code: int) -> int:
@@ -161,17 +133,25 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line and end the process with the right code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        catch(number)
-    # Processes that Python starts import nothing from where the user stands, either.
-    os.environ["PYTHONSAFEPATH"] = "1"
-    # Rows are shared among workers, and each multiplies on one processor: threads of
-    # BLAS would only keep others busy with waiting.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Imports make many objects and no garbage: looking for it costs a tenth of a start.
-    gc.set_threshold(100_000, 20, 20)
-    code = run(sys.argv[1:])
-    warn_of_cache()
+    signals.install()
+    try:
+        # Processes that Python starts import nothing from where the user stands.
+        os.environ["PYTHONSAFEPATH"] = "1"
+        # Rows are shared among workers, and each multiplies on one processor: threads
+        # of BLAS would only keep others busy with waiting.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # Compiled code then fits many machines; see nnkgraph.runtime.cache.
+        os.environ.setdefault("NNKGRAPH_CPU", "auto")
+        # Imports make no garbage: looking for it would cost a tenth of a start.
+        gc.set_threshold(100_000, 20, 20)
+        code = run(sys.argv[1:])
+        warn_of_cache()
+        signals.end()
+    except signals.Stopped:
+        signals.end()
+    if signals.received():
+        message, code = signals.outcome()
+        talk.error(message)
     code = flushed(code)
     # Taking numba and LLVM apart takes a third of a second, to free memory that the
     # system frees anyway. Handlers that others have registered are run.
@@ -181,55 +161,59 @@ def main() -> NoReturn:
 
 def run(args: list[str]) -> int:
     """Run one call and return its exit code; every error becomes one line."""
-    with warnings.catch_warnings():
-        # What the library warns of, summaries and reports say in their own words.
-        warnings.simplefilter("ignore", QualityWarning)
-        return _run(args)
-
-
-def _run(args: list[str]) -> int:  # noqa: C901, PLR0911, PLR0912 - a kind of error each
     try:
-        if COMPLETE in os.environ:
-            cli.main(args, prog_name="nnkgraph", complete_var=COMPLETE)
-        # Not cli.main: it turns broken pipes and Ctrl-C into exit codes of its own.
-        with cli.make_context("nnkgraph", args) as context:
-            if not {"-h", "--help"} & set(args):  # help is there under any limit
-                check_address_space()
-            cli.invoke(context)
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except click.UsageError as error:
+        with warnings.catch_warnings():
+            # What the library warns of, summaries and reports say in their own words.
+            warnings.simplefilter("ignore", QualityWarning)
+            _invoke(args)
+    except BaseException as error:
+        # A compiler that is stopped in the middle fails in ways of its own.
+        if signals.received():
+            raise signals.Stopped from error
+        return _exit_code(error)
+    return talk.state.exit_code
+
+
+def _invoke(args: list[str]) -> None:
+    if COMPLETE in os.environ:
+        cli.main(args, prog_name="nnkgraph", complete_var=COMPLETE)
+    # Not cli.main: it turns broken pipes and Ctrl-C into exit codes of its own.
+    with cli.make_context("nnkgraph", args) as context:
+        if not {"-h", "--help"} & set(args):  # help is there under any limit
+            check_address_space()
+        cli.invoke(context)
+
+
+def _exit_code(error: BaseException) -> int:  # noqa: PLR0911 - a kind of error each
+    """Say what went wrong and return the code for it."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.UsageError):
         talk.error(_usage_message(error))
         return 2
-    except click.ClickException as error:
+    if isinstance(error, click.ClickException):
         talk.error(error.format_message())
         return error.exit_code
-    except NnkGraphError as error:
-        if behind := _stop_behind(error):
-            return _stopped(behind)
+    if isinstance(error, NnkGraphError):
         mapped = sys.modules.get("nnkgraph.cli.files")
         cause = mapped.blamed(error) if mapped else error
         return talk.failed(str(cause), cause.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
         talk.error("interrupted")
         return 130
-    except Stopped as stop:
-        return _stopped(stop)
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         return 141
-    except Exception as error:
-        if behind := _stop_behind(error):
-            return _stopped(behind)
-        if _is_shortage(error):
-            advice = "use fewer workers or raise the limit"
-            return talk.failed(f"out of resources: {error}; {advice}", 5)
-        # What was noted on its way: the rows it was about.
-        rows = "".join(f" {one}" for one in getattr(error, "__notes__", ()))
-        what = f"{type(error).__name__}: {error}{rows}"
-        whose, to = _package_behind(error)
-        report = f"please report it{to} with the output of the same command and -vv"
-        return talk.failed(f"bug{whose}: {what}; {report}", 1)
-    return talk.state.exit_code
+    if not isinstance(error, Exception):
+        raise error
+    if _is_shortage(error):
+        advice = "use fewer workers or raise the limit"
+        return talk.failed(f"out of resources: {error}; {advice}", 5)
+    # What was noted on its way: the rows it was about.
+    rows = "".join(f" {one}" for one in getattr(error, "__notes__", ()))
+    what = f"{type(error).__name__}: {error}{rows}"
+    whose, to = _package_behind(error)
+    report = f"please report it{to} with the output of the same command and -vv"
+    return talk.failed(f"bug{whose}: {what}; {report}", 1)
 
 
 def _package_behind(error: Exception) -> tuple[str, str]:
@@ -254,24 +238,6 @@ def _package_behind(error: Exception) -> tuple[str, str]:
         registry.package_of(entry) for entry, module in modules if module in sys.modules
     }
     return f", with plug-ins of {', '.join(sorted(used))}" if used else "", ""
-
-
-def _stopped(stop: Stopped) -> int:
-    if stop.number == signal.SIGINT:
-        talk.error("interrupted")
-        return 130
-    talk.error(f"stopped by {signal.Signals(stop.number).name}")
-    return 143
-
-
-def _stop_behind(error: BaseException | None) -> Stopped | None:
-    """Return the signal that an error happened after.
-
-    A compiler that is stopped in the middle fails in ways of its own.
-    """
-    while error is not None and not isinstance(error, Stopped):
-        error = error.__cause__ or error.__context__
-    return error
 
 
 def _is_shortage(error: Exception) -> bool:

@@ -46,6 +46,7 @@ def write_report(
 ) -> dict[str, Any]:
     """Add what is known about the process, write the report where one is wanted."""
     from nnkgraph.build.report import versions
+    from nnkgraph.runtime.cache import target
 
     timings = {name: run.seconds.get(name, 0.0) for name in _TIMED}
     full = {
@@ -53,6 +54,7 @@ def write_report(
         "timings": {**timings, "total": run.total},
         "peak_memory_bytes": run.peak,
         "versions": versions(),
+        "cpu": target()[0],
         "command": shlex.join(["nnkgraph", *sys.argv[1:]]),
     }
     text = talk.json_text(full)

@@ -18,7 +18,7 @@ class Progress(Stages):
     def begin(self, name: str, total: int, unit: str) -> _Heard:
         """Show a bar or write lines, or neither with --quiet; look at the inputs."""
         files.check()
-        if compiled := sys.modules.get("nnkgraph.runtime.jit"):
+        if compiled := sys.modules.get("nnkgraph.runtime.compiling"):
             compiled.announce(talk.summary)  # in a log, too: it could look like a hang
         advance, end = self._shown(name, total, unit)
 

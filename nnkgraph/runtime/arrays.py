@@ -9,6 +9,7 @@ import mmap
 import os
 import platform
 import re
+import secrets
 import shutil
 import tempfile
 import threading
@@ -43,17 +44,19 @@ def scratch_folder(parent: str | None = None) -> Iterator[str]:
     """Make a folder for temporary files, by default in TMPDIR; it goes in the end."""
     mine = f"nnkgraph-{platform.node()}-"
     place = parent or tempfile.gettempdir()
+    # Its name is known before it is made: a signal may come in between.
+    folder = f"{place}/{mine}{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        for one in {place, SHORT}:
-            _remove_orphans(Path(one), mine)
-        folder = tempfile.mkdtemp(prefix=f"{mine}{os.getpid()}-", dir=place)
-    except OSError as error:
-        advice = "name another" if parent else "set TMPDIR to a directory with room"
-        raise ResourceError(
-            f"no temporary directory can be made in {place} ({error.strerror}); "
-            f"{advice}"
-        ) from error
-    try:
+        try:
+            for one in {place, SHORT}:
+                _remove_orphans(Path(one), mine)
+            Path(folder).mkdir(mode=0o700)
+        except OSError as error:
+            advice = "name another" if parent else "set TMPDIR to a directory with room"
+            raise ResourceError(
+                f"no temporary directory can be made in {place} ({error.strerror}); "
+                f"{advice}"
+            ) from error
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

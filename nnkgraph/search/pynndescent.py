@@ -15,7 +15,7 @@ import numpy as np
 from nnkgraph.data import Candidates
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
-from nnkgraph.runtime import registry
+from nnkgraph.runtime import cache, registry
 from nnkgraph.runtime.arrays import row_slices
 from nnkgraph.runtime.jit import compiled
 from nnkgraph.runtime.limits import granted_cpus
@@ -48,12 +48,13 @@ _DRIVERS = ("nn_descent", "nn_descent_internal")
 @contextmanager
 def warm_start() -> Iterator[None]:
     """Let pynndescent find its compiled code in the cache while this lasts."""
-    main: Any = importlib.import_module(_MAIN)
-    modules = [sys.modules.get(f"pynndescent.{name}") for name in _MODULES]
-    for module in filter(None, (main, *modules)):
-        for name, function in vars(module).items():
-            if _is_dispatcher(function) and name not in _DRIVERS:
-                _make_cacheable(function)
+    with cache.numbas_own("pynndescent"):
+        main: Any = importlib.import_module(_MAIN)
+        modules = [sys.modules.get(f"pynndescent.{name}") for name in _MODULES]
+        for module in filter(None, (main, *modules)):
+            for name, function in vars(module).items():
+                if _is_dispatcher(function) and name not in _DRIVERS:
+                    _make_cacheable(function)
     drivers: dict[str, Any] = {name: getattr(main, name, None) for name in _DRIVERS}
     for name, function in drivers.items():
         if _is_dispatcher(function):

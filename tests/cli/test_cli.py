@@ -451,7 +451,7 @@ def test_compiling_is_announced_once_also_in_a_log(capsys, monkeypatch):
 
     from nnkgraph.cli import talk
     from nnkgraph.cli.progress import Progress
-    from nnkgraph.runtime import jit
+    from nnkgraph.runtime import compiling
 
     def said():
         talk.reset(0)
@@ -459,7 +459,7 @@ def test_compiling_is_announced_once_also_in_a_log(capsys, monkeypatch):
             numba.njit(lambda x: x + 1)(1)
         return capsys.readouterr().err
 
-    monkeypatch.setattr(jit._compiling, "told", False)
+    monkeypatch.setattr(compiling.listener, "told", False)
     assert said() == "compiling what runs for the first time: up to a minute\n"
     assert not said()
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import secrets
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -22,8 +22,10 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
@@ -69,6 +71,7 @@ class _Worker:
     """One process, its pipe, and the tasks that were sent to it."""
 
     def __init__(self, context: Any, memory: int | None) -> None:
+        resource_tracker.ensure_running()  # it would let signals in, further down
         own, theirs = context.Pipe()
         self.pipe: Connection[Any, Any] = own
         self.tasks: deque[Future[Any]] = deque()
@@ -297,10 +300,12 @@ def _set_socket_folder(folder: str) -> None:
         parent, name = os.path.split(folder)
         if len(os.fsencode(folder)) > _LONGEST_PATH:
             parent = SHORT
+        sockets = Path(parent, f"{name}-{secrets.token_hex(4)}")
+        # Before it is there: a signal may come in between.
+        atexit.register(shutil.rmtree, sockets, ignore_errors=True)
         with suppress(OSError):  # then Python makes one
-            sockets = tempfile.mkdtemp(prefix=f"{name}-", dir=parent)
-            config["tempdir"] = sockets
-            atexit.register(shutil.rmtree, sockets, ignore_errors=True)
+            sockets.mkdir(mode=0o700)
+            config["tempdir"] = str(sockets)
 
 
 def check_limits(workers: int, *, processes: int, files: int) -> None:
