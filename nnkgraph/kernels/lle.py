@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from nnkgraph.data.pairs import within_differences
+from nnkgraph.data.pairs import within_values
 from nnkgraph.kernels import Local, Plain, packed_diagonal
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ class Lle(Plain):
 
     def local(self, problem: Problem, /) -> Local:
         """Return the similarities of directions; one without a direction drops out."""
-        gram = within_differences(problem.x, problem.queries, problem.index)
+        gram = within_values(
+            problem.x, problem.index, "inner-product", seen_from=problem.queries
+        )
         b, m = problem.index.shape
         length = np.sqrt(gram[:, packed_diagonal(m)])
         row, column = np.tril_indices(m)

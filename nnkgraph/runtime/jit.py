@@ -87,22 +87,13 @@ os.environ["NUMBA_CACHE_DIR"], REFUSED = _cache_directory()
 # Only after the cache directory is settled, and therefore here for all who need it.
 import numba.core.event  # noqa: E402
 import numpy as np  # noqa: E402
-from llvmlite import ir  # noqa: E402
-from numba.core import cgutils, types  # noqa: E402
-from numba.core.errors import TypingError  # noqa: E402
-from numba.extending import intrinsic  # noqa: E402
+from numba.core import types  # noqa: E402
 
 __all__ = [
-    "TypingError",
     "announce",
-    "borrowed",
-    "cgutils",
     "compiled",
     "frozen",
-    "inlined",
-    "intrinsic",
-    "ir",
-    "types",
+    "inner",
 ]
 
 
@@ -131,35 +122,27 @@ def announce(tell: Callable[[str], object]) -> None:
     _compiling.tell = tell
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function: cached, without the global lock, in strict arithmetic.
 
     There is no ``fastmath``: the order of every sum is the one that is written down,
     so that a number never depends on the block it was computed in.
     """
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    made = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    if hasattr(made, "get_call_template"):  # not where the compiler is switched off
+        template = made.get_call_template
+
+        def by_type(args: Any, kws: Any) -> Any:
+            """Take a number that is written in the caller for any number."""
+            return template(tuple(map(types.unliteral, args)), kws)
+
+        made.get_call_template = by_type
+    return made
 
 
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function into every function that calls it."""
-    return numba.njit(inline="always", error_model="numpy")(function)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def borrowed(typingctx: Any, array: Any) -> Any:  # noqa: ARG001
-    """Return an array of the caller's that is not counted, in compiled code.
-
-    References are counted with atomic instructions at every call; in a loop over small
-    problems that is a tenth of the time. The caller's own reference keeps it alive.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = signature.args[0]
-        struct = context.make_array(kind)(context, builder, args[0])
-        struct.meminfo = struct.meminfo.type(None)
-        return struct._getvalue()
-
-    return array(array), codegen
+def inner(function: Callable[..., Any]) -> Any:
+    """Compile a function that only compiled functions call: there is less to do."""
+    return compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
