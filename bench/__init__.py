@@ -20,20 +20,19 @@ What was tried for the solver, and what it brought
 - *Adding atoms with a factor of the chosen ones only*, as Lawson and Hanson do it: a
   step solves two triangular systems, each a chain of dependent divisions. 1.9 times the
   bound on digits, 5.4 times on the Swiss roll with k = 10.
-- *Keeping the factor's rows for all atoms and the inverse beside it* makes a step a sum
-  of rows without a chain; an atom that is added finds its own coefficients ready, and
-  one that leaves needs plane rotations only. That took the roll from 5.4 to 2.
-- *Vector instructions written by hand* for these sums (`qp/_vectors.py`): problems are
-  so small that the compiler's guards against overlap and remainders cost more than the
-  loops behind them.
-- *No views of rows, no counted references*: each cost two atomic instructions per pair
-  of rows, a third of all time on digits with k = 10, in the bound as well.
+- *Keeping the factor's rows for all atoms* makes a step a sum of rows without a chain:
+  an atom that is added finds its own coefficients ready. An inverse beside it and plane
+  rotations for atoms that leave took the roll from 5.4 to 2 times the bound, and vector
+  instructions written by hand to 1.3; together they took 11 s to compile, in every
+  container and on every cluster node. Plain loops, a factor that is made again from the
+  atom that leaves on, and several atoms before theta moves where many are chosen: half
+  the time to compile, 1.4 to 1.7 times the time to solve with k = 30, less with k = 100.
+- *Sums over features in sixteen lanes*, by hand: as fast as the machine allows for one
+  pair of rows. Candidates as columns, two rows and four features at a time, take 1.1 to
+  1.5 times as long without a line of the compiler's own language, and the order of a
+  sum is simply that of the features.
 - *Rows of the kernel on demand*: with k = 100 and six neighbors that stay, a twentieth
-  of the block is computed. Where more than 0.8 of the atoms are still wanted after the
-  first, all is computed at once: the pairs then need not wait for each other.
-- Vectors of 4 and of 16 numbers instead of 8: 1.1 and 1.05 times slower on the roll.
-- A choice by mask instead of a product where an atom's gate is closed: 8 % of the
-  roll's time, because it becomes a masked store that later loads have to wait for.
+  of the block is computed.
 
 What was tried for the exact search
 -----------------------------------
@@ -42,8 +41,8 @@ What was tried for the exact search
   rows are worked on at a time is kept apart by groups (`search/_mutual.py`).
 - *A first limit for every reservoir*, by counting in the first thousand values:
   without it two thirds of all values that enter a reservoir do so in the beginning.
-- *No counted references* in the loop that offers values to reservoirs: a third of its
-  time. Smaller tiles, rows ordered by nearest pivot, tighter limits: nothing.
+- *Masks of 32 comparisons* by hand instead of counting what is below a limit in 32
+  values: the same time. Smaller tiles, rows ordered by nearest pivot, tighter limits: nothing.
 
 What was tried elsewhere
 ------------------------

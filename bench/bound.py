@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from nnkgraph.data.similarity import similarity_row
-from nnkgraph.data.sums import squared_distance
-from nnkgraph.runtime.jit import borrowed, compiled, frozen
+from nnkgraph.data.sums import (
+    LANES,
+    copy_columns,
+    copy_point,
+    squared_distances,
+    value_row,
+)
+from nnkgraph.runtime.jit import compiled, frozen
 
 
 @compiled
@@ -34,16 +40,19 @@ def _solve_support(K, b, chosen, p, U, z):
 
 @compiled
 def _bound(x, index, start, stop, factor, theta, out):
-    x, index, theta, out = borrowed(x), borrowed(index), borrowed(theta), borrowed(out)
-    m = index.shape[1]
-    K, U, b = np.empty((m, m)), np.empty((m, m)), np.empty((1, m))
+    m, d = index.shape[1], x.shape[1]
+    width = -(-(m + 1) // LANES) * LANES
+    K, U, b = np.empty((width, width)), np.empty((m, m)), np.empty((1, width))
+    columns, point = np.zeros((d, width)), np.empty((1, d))
     z, chosen = np.empty(m), np.empty(m, np.int64)
     coefficients = np.array([[factor, 0.0]])
     for q in range(start, stop):
+        copy_columns(x, index, q, 0, m, columns)
+        copy_point(x, q, point)
+        value_row(columns, d, point, 0, 0, b, 0, width)
+        for i in range(0, m, 2):
+            squared_distances(columns, i, i + 1, K)
         for i in range(m):
-            b[0, i] = squared_distance(x, q, x, index[q, i])
-            for j in range(i):
-                K[i, j] = squared_distance(x, index[q, i], x, index[q, j])
             similarity_row(1, coefficients, 0, K, i, i)
             K[i, i] = 1.0
         similarity_row(1, coefficients, 0, b, 0, m)

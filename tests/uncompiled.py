@@ -4,7 +4,6 @@
 debugger, for the count of covered lines, and for ``test_uncompiled.py``.
 """
 
-import importlib
 import sys
 
 import numpy as np
@@ -167,15 +166,6 @@ def results():
 
 
 def main():
-    import numba.extending
-
-    def stand_in(written):
-        def call(*args):
-            return getattr(importlib.import_module("plain"), written.__name__)(*args)
-
-        return call
-
-    numba.extending.intrinsic = stand_in
     np.seterr(all="ignore")  # compiled code does not warn
     np.savez(sys.argv[1], **results())
 

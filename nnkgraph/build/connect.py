@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import Candidates, Graph, SparseGram, SparseRows
+from nnkgraph.data import Candidates, Graph, SparseGram, SparseRows, pairs
 from nnkgraph.data.edges import component_labels, with_edges
-from nnkgraph.data.pairs import BASES, DISTANCES, any_value
+from nnkgraph.data.pairs import TILE, copy_tile, tile_values
 from nnkgraph.errors import ParameterError
 from nnkgraph.kernels import Kernel, Problem
-from nnkgraph.runtime.jit import borrowed, compiled, frozen
+from nnkgraph.runtime.jit import compiled, frozen
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
@@ -28,7 +28,7 @@ def check_connect(way: str, kernel: Kernel, rule: str, x: Any) -> None:
         return
     if rule == "none":
         raise ParameterError("a directed graph is not connected: use another rule")
-    if kernel.nearness not in BASES:
+    if kernel.nearness not in pairs.BASES:
         raise ParameterError("a kernel function has no distances to connect by")
     if isinstance(x, SparseGram):
         raise ParameterError("a sparse matrix of similarities has no bridges to offer")
@@ -87,26 +87,37 @@ def _nearest_outside(
     """Return, for every component but the largest, its shortest way out."""
     score = np.full(count, np.inf)
     ends = np.full((count, 2), -1, np.int64)
-    sign = 1.0 if base in DISTANCES else -1.0
+    sign = 1.0 if base in pairs.DISTANCES else -1.0
     rows = np.flatnonzero(label != largest)
-    task = frozen(x), rows, label.astype(np.int64), BASES.index(base), sign
-    _look_outside(*task, score, ends)
+    task = frozen(x), rows, label.astype(np.int64), pairs.BASES.index(base), sign
+    _look_outside(*task, pairs.tile_room(x.shape[1]), score, ends)
     others: IndexArray = ends[np.arange(count) != largest]
     return others
 
 
 @compiled
 def _look_outside(
-    x: Any, rows: Any, label: Any, base: int, sign: float, score: Any, ends: Any
+    x: Any,
+    rows: Any,
+    label: Any,
+    base: int,
+    sign: float,
+    room: Any,
+    score: Any,
+    ends: Any,
 ) -> None:
     """Find the shortest pair of every component; ties go to the lower node numbers."""
-    x = borrowed(x)
-    for i in rows:
-        own = label[i]
-        for j in range(x.shape[0]):
-            if label[j] != own:
+    for first in range(0, x.shape[0], TILE):
+        stop = min(first + TILE, x.shape[0])
+        copy_tile(x, first, stop, base, room)
+        for i in rows:
+            own = label[i]
+            values = tile_values(x, first, stop, x, i, base, room)
+            for j in range(first, stop):
+                if label[j] == own:
+                    continue
                 low, high = min(i, j), max(i, j)
-                value = sign * any_value(x, low, x, high, base)
+                value = sign * (x[low, high] if base == 4 else values[0, j - first])
                 better = value < score[own]
                 if value == score[own]:
                     better = low < ends[own, 0] or (

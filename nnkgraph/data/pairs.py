@@ -12,8 +12,8 @@ import numpy as np
 
 from nnkgraph.data import sums
 from nnkgraph.data.sparse import SparseRows
-from nnkgraph.data.sums import inner_product, l1_distance, squared_distance
-from nnkgraph.runtime.jit import compiled, frozen, inlined
+from nnkgraph.data.sums import LANES, copy_columns, copy_point, value_row
+from nnkgraph.runtime.jit import compiled, frozen
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray, SparseGram
@@ -106,34 +106,61 @@ DISTANCES = {"squared-distance", "l1-distance"}
 """Bases that say how far apart rows are; the others say how similar they are."""
 
 
-@inlined
-def pair_value(a: Any, i: int, b: Any, j: int, base: int) -> Any:
-    """Return the value of ``a[i]`` and ``b[j]`` for the first two of ``BASES``."""
-    if base == 1:
-        return inner_product(a, i, b, j)
-    return squared_distance(a, i, b, j)
+TILE = 64
+"""Rows that are compared with all queries before the next ones, and stay in the cache.
+"""
 
 
-@inlined
-def any_value(a: Any, i: int, b: Any, j: int, base: int) -> Any:
-    """Return the value of ``a[i]`` and ``b[j]``, whatever the base."""
+@compiled
+def tile_values(
+    x: Any, first: int, last: int, points: Any, q: int, base: int, room: Any
+) -> Any:
+    """Return the values of point q with the rows of a tile, which `copy_tile` took."""
+    columns, point, line = room
     if base == 4:
-        return np.float64(a[i, j])
-    if base == 3:
-        return l1_distance(a, i, b, j)
-    if base == 2:
-        return abs(inner_product(a, i, b, j))
-    return pair_value(a, i, b, j, base)
+        for j in range(first, last):
+            line[0, j - first] = points[q, j]
+    else:
+        copy_point(points, q, point)
+        value_row(columns, x.shape[1], point, 0, base, line, 0, columns.shape[1])
+    return line
+
+
+@compiled
+def copy_tile(x: Any, first: int, last: int, base: int, room: Any) -> None:
+    """Copy some rows to the columns of `tile_room`."""
+    if base != 4:
+        for t in range(x.shape[1]):
+            for j in range(first, last):
+                room[0][t, j - first] = x[j, t]
+
+
+def tile_room(d: int) -> tuple[Any, Any, Any]:
+    """Return the memory that `copy_tile` and `tile_values` work in."""
+    return np.zeros((d, TILE)), np.empty((1, d)), np.empty((1, TILE))
 
 
 @compiled
 def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
+    d = x.shape[1]
+    columns, point, line = np.zeros((d, TILE)), np.empty((1, d)), np.empty((1, TILE))
     for i in range(index.shape[0]):
-        for j in range(index.shape[1]):
-            if index[i, j] < 0:
-                out[i, j] = np.inf
-            else:
-                out[i, j] = any_value(queries, i, x, index[i, j], base)
+        if base != 4:
+            copy_point(queries, i, point)
+        for first in range(0, index.shape[1], TILE):
+            count = min(TILE, index.shape[1] - first)
+            if base != 4:
+                copy_columns(x, index, i, first, count, columns)
+                value_row(
+                    columns, d, point, 0, base, line, 0, -(-count // LANES) * LANES
+                )
+            for j in range(count):
+                other = index[i, first + j]
+                if other < 0:
+                    out[i, first + j] = np.inf
+                else:
+                    value = queries[i, other] if base == 4 else line[0, j]
+                    out[i, first + j] = value
 
 
 def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
@@ -162,20 +189,38 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
 
 
 @compiled
-def _within(x: Any, index: Any, base: int, out: Any) -> None:
+def _within(  # noqa: C901 - one loop over one kind of pairs
+    x: Any, queries: Any, index: Any, base: int, out: Any
+) -> None:
+    m, d = index.shape[1], x.shape[1]
+    width = -(-m // LANES) * LANES
+    columns, point, line = np.zeros((d, width)), np.empty((1, d)), np.empty((1, width))
     for q in range(index.shape[0]):
         place = 0
-        for i in range(index.shape[1]):
+        if base != 4:
+            copy_columns(x, index, q, 0, m, columns)
+        if queries.shape[0] > 0:
+            for t in range(d):
+                for i in range(m):
+                    columns[t, i] -= queries[q, t]
+        for i in range(m):
+            if base != 4:
+                for t in range(d):
+                    point[0, t] = columns[t, i]
+                value_row(columns, d, point, 0, base, line, 0, width)
             for j in range(i + 1):
-                if index[q, i] < 0 or index[q, j] < 0:
+                a, b = index[q, i], index[q, j]
+                if a < 0 or b < 0:
                     out[q, place] = 0.0
                 else:
-                    out[q, place] = any_value(x, index[q, i], x, index[q, j], base)
+                    out[q, place] = x[a, b] if base == 4 else line[0, j]
                 place += 1
 
 
-def within_values(x: Any, index: Any, base: str) -> Any:
+def within_values(x: Any, index: Any, base: str, *, seen_from: Any = None) -> Any:
     """Return the value of every two candidates of a query, as packed triangles.
+
+    With ``seen_from``, a row per query, it is taken off the candidates first.
 
     Returns
     -------
@@ -186,36 +231,8 @@ def within_values(x: Any, index: Any, base: str) -> Any:
         return sums.within_values(x, index, base)
     b, m = index.shape
     out = np.empty((b, m * (m + 1) // 2))
-    _within(frozen(x), frozen(index), BASES.index(base), out)
-    return out
-
-
-@compiled
-def _within_differences(x: Any, queries: Any, index: Any, moved: Any, out: Any) -> None:
-    for q in range(index.shape[0]):
-        place = 0
-        for i in range(index.shape[1]):
-            for t in range(x.shape[1]):
-                moved[i, t] = 0.0
-                if index[q, i] >= 0:
-                    moved[i, t] = np.float64(x[index[q, i], t]) - queries[q, t]
-            for j in range(i + 1):
-                out[q, place] = inner_product(moved, i, moved, j)
-                place += 1
-
-
-def within_differences(x: Any, queries: Any, index: Any) -> Any:
-    """Return the inner products of candidates as seen from their query.
-
-    Returns
-    -------
-    (b, m(m+1)/2) array of float64
-        ``(x_i - q) . (x_j - q)`` as packed triangles; 0 where one is missing.
-    """
-    b, m = index.shape
-    out = np.empty((b, m * (m + 1) // 2))
-    moved = np.empty((m, x.shape[1]))
-    _within_differences(frozen(x), frozen(queries), frozen(index), moved, out)
+    queries = x[:0] if seen_from is None else seen_from
+    _within(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
     return out
 
 

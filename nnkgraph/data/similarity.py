@@ -1,7 +1,7 @@
 """From a pair's value to its similarity: the few forms that kernels have.
 
-The exponential function is one of our own, vectorized and the same on every machine:
-libraries differ in their last digits from one version and processor to the next.
+The exponential function is one of our own, the same on every machine: libraries differ
+in their last digits from one version and processor to the next.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import math
 import struct
 from typing import Any
 
-from nnkgraph.runtime.jit import cgutils, compiled, inlined, intrinsic, ir, types
+import numpy as np
+
+from nnkgraph.runtime.jit import compiled, inner
 
 _LOWEST = -708.0
 """Below this the result would be less than 3e-308: it is zero."""
@@ -22,129 +24,51 @@ _PER_LOG2 = 1.4426950408889634
 _LOG2_HIGH = 6.93147180369123816490e-01
 _LOG2_LOW = 1.90821492927058770002e-10
 
-_GROUP = 8
-"""Values that are worked on at once."""
+# Taylor's series up to the 13th power.
+_C = tuple(1 / math.factorial(i) for i in range(14))
+_EXPONENT = struct.unpack("<q", struct.pack("<d", _ROUNDER))[0] - 1023
 
 
-def _write(builder: Any, y: Any) -> Any:
-    """Write instructions for exp(y) of a number or a vector of numbers."""
-
-    def number(value: float) -> Any:
-        return _constant(y.type, value)
-
-    def add(a: Any, b: Any) -> Any:
-        return builder.fadd(a, b)
-
-    def times(a: Any, b: Any) -> Any:
-        return builder.fmul(a, b)
-
-    whole = _integers(y.type)
-    tiny = builder.fcmp_ordered("<", y, number(_LOWEST))
-    y = builder.select(tiny, number(_LOWEST), y)
-    shifted = add(times(y, number(_PER_LOG2)), number(_ROUNDER))
-    power = builder.fsub(shifted, number(_ROUNDER))
-    r = builder.fsub(y, times(power, number(_LOG2_HIGH)))
-    r = builder.fsub(r, times(power, number(_LOG2_LOW)))
-    # Taylor's series up to the 13th power, in an order that keeps a processor busy.
-    c = [number(1 / math.factorial(i)) for i in range(14)]
-    r2 = times(r, r)
-    r4 = times(r2, r2)
-
-    def pair(i: int) -> Any:
-        return add(c[i], times(c[i + 1], r))
-
-    low = add(pair(0), times(pair(2), r2))
-    middle = add(pair(4), times(pair(6), r2))
-    high = add(add(pair(8), times(pair(10), r2)), times(pair(12), r4))
-    series = add(add(low, times(middle, r4)), times(high, times(r4, r4)))
-    exponent = builder.sub(
-        builder.bitcast(shifted, whole),
-        _constant(whole, struct.unpack("<q", struct.pack("<d", _ROUNDER))[0] - 1023),
-    )
-    factor = builder.bitcast(builder.shl(exponent, _constant(whole, 52)), y.type)
-    return builder.select(tiny, number(0.0), times(series, factor))
-
-
-def _constant(kind: Any, value: float) -> Any:
-    vector = isinstance(kind, ir.VectorType)
-    return ir.Constant(kind, [value] * kind.count if vector else value)
-
-
-def _integers(kind: Any) -> Any:
-    whole = ir.IntType(64)
-    vector = isinstance(kind, ir.VectorType)
-    return ir.VectorType(whole, kind.count) if vector else whole
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def exponential(typingctx: Any, y: Any) -> Any:
+@inner
+def exponential(y: float) -> float:
     """Return exp(y) for y <= 0, and exactly 1 for 0."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _write(builder, args[0])
-
-    return types.float64(types.float64), codegen
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _groups(typingctx: Any, values: Any, row: Any, stop: Any, factor: Any) -> Any:
-    """Replace values v of a row by exp(factor v), in groups up to a multiple."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        length = cgutils.unpack_tuple(builder, array.shape)[1]
-        size, vector = length.type, ir.VectorType(ir.DoubleType(), _GROUP)
-        start = builder.gep(array.data, [builder.mul(args[1], length)])
-        lane = ir.Constant(ir.IntType(32), 0)
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[3], lane)
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), _GROUP), [0] * _GROUP)
-        factors = builder.shuffle_vector(one, one, mask)
-        zero, step = ir.Constant(size, 0), ir.Constant(size, _GROUP)
-        loop = cgutils.for_range_slice(builder, zero, args[2], step, intp=size)
-        with loop as (at, _):
-            place = builder.bitcast(builder.gep(start, [at]), vector.as_pointer())
-            loaded = builder.load(place)
-            loaded.align = 8
-            result = _write(builder, builder.fmul(loaded, factors))
-            builder.store(result, place).align = 8
-        return context.get_dummy_value()
-
-    return types.void(values, types.intp, types.intp, types.float64), codegen
-
-
-@inlined
-def exponentials(values: Any, row: int, stop: int, factor: float) -> None:
-    """Replace the values v of a row up to a column by exp(factor v).
-
-    The factor is not above zero. Where the row is long enough, values beyond the
-    column are replaced as well, up to the next whole group.
-    """
-    whole = (stop + _GROUP - 1) // _GROUP * _GROUP
-    if whole > values.shape[1]:
-        whole -= _GROUP
-    _groups(values, row, whole, factor)
-    for i in range(whole, stop):
-        values[row, i] = exponential(factor * values[row, i])
+    tiny = y < _LOWEST
+    y = _LOWEST if tiny else y
+    shifted = y * _PER_LOG2 + _ROUNDER
+    power = shifted - _ROUNDER
+    r = (y - power * _LOG2_HIGH) - power * _LOG2_LOW
+    # In an order that keeps a processor busy.
+    r2 = r * r
+    r4 = r2 * r2
+    low = (_C[0] + _C[1] * r) + (_C[2] + _C[3] * r) * r2
+    middle = (_C[4] + _C[5] * r) + (_C[6] + _C[7] * r) * r2
+    high = ((_C[8] + _C[9] * r) + (_C[10] + _C[11] * r) * r2) + (
+        _C[12] + _C[13] * r
+    ) * r4
+    series = (low + middle * r4) + high * (r4 * r4)
+    bits = (np.float64(shifted).view(np.int64) - _EXPONENT) << np.int64(52)
+    return 0.0 if tiny else series * np.int64(bits).view(np.float64)
 
 
 FORMS = ("affine", "exponential", "power")
 """With the coefficients a and c, and a pair's value v: a v + c, exp(a v), v ** a."""
 
 
-@inlined
+@inner
 def similarity_row(
     form: int, coefficients: Any, i: int, values: Any, row: int, stop: int
 ) -> None:
     """Turn the values of a row up to a column into similarities, in place.
 
-    Row i of the coefficients is used. Values a little beyond the column may change.
+    Row i of the coefficients is used.
     """
     a, c = coefficients[i, 0], coefficients[i, 1]
     if form == 0:
         for t in range(stop):
             values[row, t] = a * values[row, t] + c
     elif form == 1:
-        exponentials(values, row, stop, a)
+        for t in range(stop):
+            values[row, t] = exponential(a * values[row, t])
     else:  # by multiplication: pow may differ from one library to the next
         for t in range(stop):
             value, power = values[row, t], 1.0

@@ -1,11 +1,10 @@
-"""Sums over features in sixteen fixed lanes: as fast as the machine, always the same.
+"""Sums over features, in their order: where every stored number comes from.
 
-A compiler may only use vector instructions for a sum when it is allowed to reorder
-it, and then the result depends on what it chose. Here the order is written down
-instead: lane ``l`` adds up the features ``l, l + 16, l + 32, ...``, then the lanes are
-added pairwise. Sparse rows are summed in the same order: a column that neither stores
-adds zero, which changes no sum. Every number that nnkgraph
-stores is derived from these functions.
+The value of two rows is added up from the first feature to the last, one rounding after
+the other, in float64. A single sum cannot use a processor's vectors without changing
+that order; many sums at once can. So rows that are compared with one point stand
+as the columns of a small matrix, and `value_row` adds up all of them together. Sparse
+rows are summed in the same order: a column that neither stores adds zero.
 """
 
 from __future__ import annotations
@@ -14,206 +13,126 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.runtime.jit import (
-    TypingError,
-    cgutils,
-    compiled,
-    frozen,
-    intrinsic,
-    ir,
-    types,
-)
+from nnkgraph.runtime.jit import compiled, frozen, inner
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.data.sparse import SparseRows
 
-
 LANES = 16
-_DOUBLE = ir.DoubleType()
-_VECTOR = ir.VectorType(_DOUBLE, LANES)
-_INT = ir.IntType(32)
+"""Columns are padded to a multiple of this, so that vectors have no remainder."""
 
 
-def _load(builder: Any, pointer: Any, offset: Any, dtype: Any) -> Any:
-    """Load sixteen values and widen them to float64."""
-    single = dtype == types.float32
-    vector = ir.VectorType(ir.FloatType() if single else _DOUBLE, LANES)
-    address = builder.bitcast(builder.gep(pointer, [offset]), vector.as_pointer())
-    values = builder.load(address)
-    values.align = 4 if single else 8
-    return builder.fpext(values, _VECTOR) if single else values
+def padded(m: int) -> int:
+    """Return the number of columns for m rows."""
+    return max(1, -(-m // LANES)) * LANES
 
 
-def _lane_sum(builder: Any, vector: Any) -> Any:
-    """Add the lanes: the upper half to the lower half until one is left."""
-    width = LANES
-    while width > 1:
-        width //= 2
-        mask = ir.VectorType(_INT, width)
-        low = ir.Constant(mask, list(range(width)))
-        high = ir.Constant(mask, list(range(width, 2 * width)))
-        vector = builder.fadd(
-            builder.shuffle_vector(vector, vector, low),
-            builder.shuffle_vector(vector, vector, high),
-        )
-    return builder.extract_element(vector, ir.Constant(_INT, 0))
+@inner
+def copy_columns(
+    x: Any, rows: Any, line: int, first: int, count: int, columns: Any
+) -> None:
+    """Copy the rows of x that part of a line names, as columns; -1 gives zeros."""
+    for start in range(0, x.shape[1], 32):  # what is written stays in the cache
+        for i in range(count):
+            row = rows[line, first + i]
+            for t in range(start, min(start + 32, x.shape[1])):
+                columns[t, i] = x[row, t] if row >= 0 else 0.0
 
 
-def _row_sum(term: Any) -> Any:
-    """Return what writes the sum of ``term(a, b)`` over the features of two rows."""
+@inner
+def value_row(
+    columns: Any, d: int, points: Any, q: int, base: int, out: Any, row: int, stop: int
+) -> None:
+    """Set a row to the values of point q with the first columns, up to ``stop``.
 
-    def typed(a: Any, b: Any) -> Any:
-        if not (a.layout == b.layout == "C"):
-            raise TypingError("rows must be contiguous")
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            rows, dtypes = [], []
-            for place in (0, 2):
-                kind = signature.args[place]
-                array = context.make_array(kind)(context, builder, args[place])
-                length = cgutils.unpack_tuple(builder, array.shape)[1]
-                start = builder.mul(args[place + 1], length)
-                rows.append(builder.gep(array.data, [start]))
-                dtypes.append(kind.dtype)
-            return _sum_of_terms(builder, rows, dtypes, length, term)
-
-        # The kinds of the row numbers are fixed, so that others are converted.
-        return types.float64(a, types.intp, b, types.intp), codegen
-
-    return typed
+    ``base`` counts the first four of `nnkgraph.data.pairs.BASES`.
+    """
+    for i in range(stop):
+        out[row, i] = 0.0
+    for t in range(d):
+        value = points[q, t]
+        for i in range(stop):
+            u = columns[t, i] - value
+            v = columns[t, i] * value
+            out[row, i] += u * u if base == 0 else abs(u) if base == 3 else v
+    if base == 2:
+        for i in range(stop):
+            out[row, i] = abs(out[row, i])
 
 
-def _sum_of_terms(
-    builder: Any, rows: list[Any], dtypes: list[Any], length: Any, term: Any
-) -> Any:
-    size = length.type
-    zero = ir.Constant(_VECTOR, [0.0] * LANES)
-    lanes = cgutils.alloca_once_value(builder, zero)
-    whole = builder.and_(length, ir.Constant(size, -LANES))
-    with cgutils.for_range_slice(
-        builder, ir.Constant(size, 0), whole, ir.Constant(size, LANES), intp=size
-    ) as (at, _):
-        values = [
-            _load(builder, row, at, dtype)
-            for row, dtype in zip(rows, dtypes, strict=True)
-        ]
-        total = builder.fadd(builder.load(lanes), term(builder, *values))
-        builder.store(total, lanes)
-    total = cgutils.alloca_once_value(builder, _lane_sum(builder, builder.load(lanes)))
-    with cgutils.for_range_slice(
-        builder, whole, length, ir.Constant(size, 1), intp=size
-    ) as (at, _):
-        values = [
-            builder.fpext(value, _DOUBLE) if value.type != _DOUBLE else value
-            for value in (builder.load(builder.gep(row, [at])) for row in rows)
-        ]
-        after = builder.fadd(builder.load(total), term(builder, *values))
-        builder.store(after, total)
-    return builder.load(total)
+@inner
+def squared_distances(columns: Any, a: int, b: int, out: Any) -> None:
+    """Set rows a and b to the squared distances of those columns from all columns.
+
+    The same numbers as `value_row` gives, in less time: what is read serves two rows
+    and four features, which are added in their order.
+    """
+    d, stop = columns.shape
+    for i in range(stop):
+        out[a, i] = out[b, i] = 0.0
+    for t in range(0, d - 3, 4):
+        a0, a1 = columns[t, a], columns[t + 1, a]
+        a2, a3 = columns[t + 2, a], columns[t + 3, a]
+        b0, b1 = columns[t, b], columns[t + 1, b]
+        b2, b3 = columns[t + 2, b], columns[t + 3, b]
+        for i in range(stop):
+            x0, x1 = columns[t, i], columns[t + 1, i]
+            x2, x3 = columns[t + 2, i], columns[t + 3, i]
+            u, v, y, z = x0 - a0, x1 - a1, x2 - a2, x3 - a3
+            out[a, i] = (((out[a, i] + u * u) + v * v) + y * y) + z * z
+            u, v, y, z = x0 - b0, x1 - b1, x2 - b2, x3 - b3
+            out[b, i] = (((out[b, i] + u * u) + v * v) + y * y) + z * z
+    for t in range(d - d % 4, d):
+        e, f = columns[t, a], columns[t, b]
+        for i in range(stop):
+            u, v = columns[t, i] - e, columns[t, i] - f
+            out[a, i] += u * u
+            out[b, i] += v * v
 
 
-def _square_of_difference(builder: Any, a: Any, b: Any) -> Any:
-    difference = builder.fsub(a, b)
-    return builder.fmul(difference, difference)
-
-
-def _product(builder: Any, a: Any, b: Any) -> Any:
-    return builder.fmul(a, b)
-
-
-def _size_of_difference(builder: Any, a: Any, b: Any) -> Any:
-    difference = builder.fsub(a, b)
-    below = builder.fcmp_ordered("<", difference, difference.type(None))
-    return builder.select(below, builder.fneg(difference), difference)
-
-
-_squares = _row_sum(_square_of_difference)
-_sizes = _row_sum(_size_of_difference)
-_products = _row_sum(_product)
-
-
-# Rows are named by matrix and number: a view of a row would be counted by the hundred
-# million, at twice the price of the sum itself.
-@intrinsic  # type: ignore[untyped-decorator]
-def squared_distance(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-    """Return the squared Euclidean distance of ``a[i]`` and ``b[j]`` in float64."""
-    return _squares(a, b)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def inner_product(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-    """Return the inner product of ``a[i]`` and ``b[j]`` in float64."""
-    return _products(a, b)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def l1_distance(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-    """Return the sum of absolute differences of ``a[i]`` and ``b[j]`` in float64."""
-    return _sizes(a, b)
+@inner
+def copy_point(x: Any, row: int, point: Any) -> None:
+    """Copy a row of x as the one point that `value_row` is asked about."""
+    for t in range(x.shape[1]):
+        point[0, t] = x[row, t]
 
 
 @compiled
-def lane_sum(lanes: Any) -> Any:
-    """Add the lanes, the upper half to the lower half until one is left; clear them."""
-    width = LANES // 2
-    while width > 0:
-        for t in range(width):
-            lanes[t] += lanes[t + width]
-        width //= 2
-    total = lanes[0]
-    lanes[:] = 0.0
-    return total
-
-
-@compiled
-def sparse_value(a: Any, i: int, b: Any, j: int, product: bool, lanes: Any) -> Any:
+def sparse_value(a: Any, i: int, b: Any, j: int, product: bool) -> Any:
     """Return the squared distance or the product of two rows.
 
-    ``a`` and ``b`` are (indptr, indices, data, columns); ``lanes`` are zeros.
+    ``a`` and ``b`` are (indptr, indices, data, columns).
     """
     s, s_end = a[0][i], a[0][i + 1]
     t, t_end = b[0][j], b[0][j + 1]
-    columns = a[3]
-    whole = columns & -LANES
-    total, begun = 0.0, False
+    total = 0.0
     while s < s_end or t < t_end:
-        left = a[1][s] if s < s_end else columns
-        right = b[1][t] if t < t_end else columns
+        left = a[1][s] if s < s_end else a[3]
+        right = b[1][t] if t < t_end else a[3]
         column = min(left, right)
         u = a[2][s] if left == column else 0.0
         v = b[2][t] if right == column else 0.0
         s += left == column
         t += right == column
-        term = u * v if product else (u - v) * (u - v)
-        if column < whole:
-            lanes[column & (LANES - 1)] += term
-        else:
-            if not begun:
-                total, begun = lane_sum(lanes), True
-            total += term
-    return total if begun else lane_sum(lanes)
+        total += u * v if product else (u - v) * (u - v)
+    return total
 
 
 @compiled
 def _cross(x: Any, queries: Any, index: Any, product: bool, out: Any) -> None:
-    lanes = np.zeros(LANES)
     for i in range(index.shape[0]):
         for j in range(index.shape[1]):
             if index[i, j] < 0:
                 out[i, j] = np.inf
             else:
-                out[i, j] = sparse_value(queries, i, x, index[i, j], product, lanes)
+                out[i, j] = sparse_value(queries, i, x, index[i, j], product)
 
 
 @compiled
-def _gather(x: Any, rows: Any, place: Any, seen: Any) -> Any:
-    """Give every column that some rows store a place of its own, lane by lane.
-
-    Returns the number of columns seen and of places. A column keeps its lane, and
-    stands in it after those of lower number: sums over places are sums over columns.
-    """
-    whole, count = x[3] & -LANES, 0
+def _gather(x: Any, rows: Any, place: Any, seen: Any) -> int:
+    """Give the columns that some rows store numbers in their order; return how many."""
+    count = 0
     for row in rows:
         if row >= 0:
             for s in range(x[0][row], x[0][row + 1]):
@@ -222,52 +141,37 @@ def _gather(x: Any, rows: Any, place: Any, seen: Any) -> Any:
                     seen[count] = x[1][s]
                     count += 1
     seen[:count].sort()
-    filled = np.zeros(LANES, np.int64)
     for t in range(count):
-        column = seen[t]
-        if column < whole:
-            lane = column & (LANES - 1)
-            place[column] = filled[lane] * LANES + lane
-            filled[lane] += 1
-    length = filled.max() * LANES
-    for t in range(count):
-        if seen[t] >= whole:  # these follow one by one
-            place[seen[t]] = length + seen[t] - whole
-    return count, length + x[3] - whole
-
-
-@compiled
-def _copy(x: Any, rows: Any, place: Any, block: Any) -> None:
-    """Copy the values of some rows to where their columns have their places."""
-    block[:] = 0.0
-    for i in range(len(rows)):
-        if rows[i] >= 0:
-            for s in range(x[0][rows[i]], x[0][rows[i] + 1]):
-                block[i, place[x[1][s]]] = x[2][s]
+        place[seen[t]] = t
+    return count
 
 
 @compiled
 def _within(x: Any, index: Any, product: bool, place: Any, seen: Any, out: Any) -> None:
-    """Value pairs of candidates, copied to dense rows of the columns that they have."""
+    """Value pairs of candidates, as dense columns of the features that they have."""
     m = index.shape[1]
-    room = np.empty(0)
+    width = -(-m // LANES) * LANES
+    line, columns = np.empty((1, width)), np.empty((0, width))
+    point = np.empty((1, 0))
     for q in range(index.shape[0]):
-        count, width = _gather(x, index[q], place, seen)
-        if len(room) < m * width:
-            room = np.empty(2 * m * width)
-        block = room[: m * width].reshape(m, width)
-        _copy(x, index[q], place, block)
+        count = _gather(x, index[q], place, seen)
+        if columns.shape[0] < count:
+            columns, point = np.empty((2 * count, width)), np.empty((1, 2 * count))
+        columns[:count] = 0.0
+        for i in range(m):
+            if index[q, i] >= 0:
+                for s in range(x[0][index[q, i]], x[0][index[q, i] + 1]):
+                    columns[place[x[1][s]], i] = x[2][s]
         for t in range(count):
             place[seen[t]] = -1
         at = 0
         for i in range(m):
+            for t in range(count):
+                point[0, t] = columns[t, i]
+            value_row(columns, count, point, 0, int(product), line, 0, width)
             for j in range(i + 1):
-                if index[q, i] < 0 or index[q, j] < 0:
-                    out[q, at] = 0.0
-                elif product:
-                    out[q, at] = inner_product(block, i, block, j)
-                else:
-                    out[q, at] = squared_distance(block, i, block, j)
+                there = index[q, i] >= 0 and index[q, j] >= 0
+                out[q, at] = line[0, j] if there else 0.0
                 at += 1
 
 

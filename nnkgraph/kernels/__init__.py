@@ -211,9 +211,6 @@ def _kth_distance(distance: FloatArray, *, before: bool = False) -> FloatArray:
     return kth
 
 
-_FUSED = {"squared-distance", "inner-product"}
-"""Bases that ``qp.regress`` computes itself, only what it needs of them."""
-
 _SMALLEST = 1e-250
 """Where all similarities are below this, they are scaled up before they are used."""
 
@@ -278,7 +275,7 @@ class Problem:
     def fused(self) -> bool:
         """Whether the solver may compute similarities from features itself."""
         dense = not isinstance(self.x, SparseRows)
-        return dense and bool(self.kernel.form) and self.kernel.base in _FUSED
+        return dense and bool(self.kernel.form) and self.kernel.base != "gram"
 
     def cross(self) -> FloatArray:
         """Return (b, m) similarities of nodes and candidates, 0 where there is none."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnkgraph.data.pairs import within_differences
+from nnkgraph.data.pairs import within_values
 from nnkgraph.kernels import Kernel, Local, Plain, Problem, packed_diagonal
 
 
@@ -21,7 +21,9 @@ class Lle(Plain):
 
     def local(self, problem: Problem, /) -> Local:
         """Return the similarities of directions; one without a direction drops out."""
-        gram = within_differences(problem.x, problem.queries, problem.index)
+        gram = within_values(
+            problem.x, problem.index, "inner-product", seen_from=problem.queries
+        )
         b, m = problem.index.shape
         length = np.sqrt(gram[:, packed_diagonal(m)])
         row, column = np.tril_indices(m)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.data import Neighborhoods
-from nnkgraph.data.similarity import exponentials
-from nnkgraph.data.sums import inner_product
+from nnkgraph.data.similarity import exponential
 from nnkgraph.errors import ParameterError
 from nnkgraph.methods import Plain
-from nnkgraph.runtime.jit import compiled, frozen, inlined
+from nnkgraph.runtime.jit import compiled, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     """Returns a value that is not negative, and its gradient."""
     from nnkgraph.kernels import Kernel, Problem
     from nnkgraph.methods import Method
-
-
-_GROUP = 8
-"""Room behind the similarities of a node, to exponentiate whole groups of them."""
 
 
 def edges_of(index: IndexArray) -> tuple[IndexArray, IndexArray]:
@@ -52,39 +47,31 @@ def edges_of(index: IndexArray) -> tuple[IndexArray, IndexArray]:
     return both.indptr.astype(np.int64), both.indices
 
 
-@inlined
-def _differences(x: Any, i: int, j: int, delta: Any, square: Any, t: int) -> None:
-    """Set row t to x[i] - x[j], and to the squares of that."""
+@compiled
+def _edges_of_node(
+    x: Any, i: int, others: Any, first: int, rate: Any, delta: Any, length: Any
+) -> None:
+    """Set the differences of a node and its neighbors, and their weighted squares."""
+    length[:] = 0.0
     for f in range(x.shape[1]):
-        difference = x[i, f] - x[j, f]
-        delta[t, f] = difference
-        square[t, f] = difference * difference
-
-
-@inlined
-def _add(values: Any, t: int, factor: float, out: Any) -> None:
-    """Add a multiple of row t."""
-    for f in range(values.shape[1]):
-        out[0, f] += factor * values[t, f]
+        for t in range(len(length)):
+            difference = x[i, f] - x[others[first + t], f]
+            delta[t, f] = difference
+            length[t] += difference * difference * rate[f]
 
 
 @compiled
-def _shares(share: Any, count: int, factor: float) -> None:
+def _shares(share: Any, factor: float) -> None:
     """Turn the squared lengths of a node's edges into shares that sum to 1.
 
     Lengths are counted from the shortest one, so that they never vanish all.
     """
-    least = share[0, 0]
-    for t in range(1, count):
-        least = min(least, share[0, t])
-    for t in range(count):
-        share[0, t] -= least
-    exponentials(share, 0, count, factor)
-    total = 0.0
-    for t in range(count):
-        total += share[0, t]
-    for t in range(count):
-        share[0, t] /= total
+    least, total = share.min(), 0.0
+    for t in range(len(share)):
+        share[t] = exponential(factor * (share[t] - least))
+        total += share[t]
+    for t in range(len(share)):
+        share[t] /= total
 
 
 @compiled
@@ -93,41 +80,44 @@ def _rebuild(
 ) -> float:
     """Return the objective; add to ``slopes`` what its gradient is made from."""
     d = x.shape[1]
-    delta, square = np.zeros((widest, d)), np.zeros((widest, d))
-    share, residual = np.zeros((1, widest + _GROUP)), np.zeros((1, d))
+    delta, residual = np.zeros((widest, d)), np.zeros(d)
+    room, pulls = np.zeros(widest), np.zeros(widest)
     objective = 0.0
     for i in range(x.shape[0]):
         first, count = starts[i], starts[i + 1] - starts[i]
         if count == 0:
             continue
-        for t in range(count):
-            _differences(x, i, others[first + t], delta, square, t)
-            share[0, t] = inner_product(square, t, rate, 0)
-        _shares(share, count, factor)
+        share, pull = room[:count], pulls[:count]
+        _edges_of_node(x, i, others, first, rate, delta, share)
+        _shares(share, factor)
         residual[:] = 0.0
         for t in range(count):
-            _add(delta, t, share[0, t], residual)
-        own = inner_product(residual, 0, residual, 0)
+            for f in range(d):
+                residual[f] += share[t] * delta[t, f]
+        own = 0.0
+        pull[:] = 0.0
+        for f in range(d):
+            own += residual[f] * residual[f]
+            for t in range(count):
+                pull[t] += residual[f] * delta[t, f]
         objective += own
         for t in range(count):
-            pull = own - inner_product(residual, 0, delta, t)
-            _add(square, t, share[0, t] * pull, slopes)
+            by = share[t] * (own - pull[t])
+            for f in range(d):
+                slopes[f] += by * (delta[t, f] * delta[t, f])
     return objective
 
 
 @compiled
 def _weigh(x: Any, index: Any, rate: Any, factor: float, weights: Any) -> None:
-    delta, square = np.zeros((1, x.shape[1])), np.zeros((1, x.shape[1]))
-    m = index.shape[1]
     for i in range(index.shape[0]):
-        for t in range(m):
+        for t in range(index.shape[1]):
+            length = 0.0
             if index[i, t] >= 0:
-                _differences(x, i, index[i, t], delta, square, 0)
-                weights[i, t] = inner_product(square, 0, rate, 0)
-        exponentials(weights, i, m, factor)
-        for t in range(m):
-            if index[i, t] < 0:
-                weights[i, t] = 0.0
+                for f in range(x.shape[1]):
+                    difference = x[i, f] - x[index[i, t], f]
+                    length += difference * difference * rate[f]
+                weights[i, t] = exponential(factor * length)
 
 
 @dataclass(frozen=True)
@@ -169,13 +159,13 @@ class Reconstruction:
 
     def __call__(self, scales: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient, in this unit's square."""
-        slopes = np.zeros((1, len(scales)))
+        slopes = np.zeros(len(scales))
         widest = max(1, int(np.diff(self.starts).max(initial=0)))
-        rate = np.square(scales)[np.newaxis]
+        rate = np.square(scales)
         objective = _rebuild(
             self.x, self.starts, self.others, widest, rate, self.factor, slopes
         )
-        return objective, -4.0 * self.factor * scales * slopes[0]
+        return objective, -4.0 * self.factor * scales * slopes
 
     def weights(self, scales: FloatArray) -> FloatArray:
         """Return (n, m) weights of the candidates, 0 where there is none.
@@ -183,7 +173,7 @@ class Reconstruction:
         Both directions of an edge have the same weight: squares do not know the sign.
         """
         weights = np.zeros(self.index.shape)
-        rate = np.square(scales)[np.newaxis]
+        rate = np.square(scales)
         _weigh(self.x, self.index, rate, self.factor, weights)
         return weights
 

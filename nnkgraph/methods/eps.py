@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.data import Candidates, Neighborhoods
-from nnkgraph.data.pairs import BASES, any_value
+from nnkgraph.data.pairs import BASES, TILE, copy_tile, tile_room, tile_values
 from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.methods import Plain, need_distances
 from nnkgraph.runtime import blocks
-from nnkgraph.runtime.jit import borrowed, compiled, frozen
+from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import distance_of, index_dtype, ranked
 
 if TYPE_CHECKING:
@@ -83,40 +83,41 @@ def _is_within(value: float, radius: float, squared: bool) -> bool:
 
 
 @compiled
-def _count_pairs(
-    x: Any, start: int, base: int, radius: float, squared: bool, out: Any
+def _pairs(
+    x: Any,
+    start: int,
+    base: int,
+    radius: float,
+    squared: bool,
+    room: Any,
+    count: Any,
+    out: Any,
 ) -> None:
-    x = borrowed(x)
-    for first in range(0, x.shape[0], 256):
-        for q in range(out.shape[0]):
-            for j in range(first, min(first + 256, x.shape[0])):
-                value = any_value(x, start + q, x, j, base)
-                out[q] += _is_within(value, radius, squared) and j != start + q
+    """Count the rows within the radius; list them as far as there is room for them."""
+    count[:] = 0
+    for first in range(0, x.shape[0], TILE):
+        stop = min(first + TILE, x.shape[0])
+        copy_tile(x, first, stop, base, room)
+        for q in range(count.shape[0]):
+            values = tile_values(x, first, stop, x, start + q, base, room)
+            for j in range(first, stop):
+                near = _is_within(values[0, j - first], radius, squared)
+                if near and j != start + q:
+                    if count[q] < out.shape[1]:
+                        out[q, count[q]] = j
+                    count[q] += 1
 
 
-@compiled
-def _list_pairs(
-    x: Any, start: int, base: int, radius: float, squared: bool, out: Any
-) -> None:
-    x = borrowed(x)
-    for q in range(out.shape[0]):
-        place = 0
-        for j in range(x.shape[0]):
-            value = any_value(x, start + q, x, j, base)
-            if _is_within(value, radius, squared) and j != start + q:
-                out[q, place] = j
-                place += 1
-
-
-def _task(inputs: _RadiusInputs, start: int) -> tuple[Any, ...]:
-    base = BASES.index(inputs.base)
-    return frozen(inputs.x.open()), start, base, inputs.radius, base == 0
+def _find_pairs(inputs: _RadiusInputs, start: int, out: IndexArray) -> IndexArray:
+    x, base = inputs.x.open(), BASES.index(inputs.base)
+    count = np.empty(len(out), np.int64)
+    task = frozen(x), start, base, inputs.radius, base == 0, tile_room(x.shape[1])
+    _pairs(*task, count, out)
+    return count
 
 
 def _counts(inputs: _RadiusInputs, start: int, stop: int) -> tuple[IndexArray]:
-    out = np.zeros(stop - start, np.int64)
-    _count_pairs(*_task(inputs, start), out)
-    return (out,)
+    return (_find_pairs(inputs, start, np.empty((stop - start, 0), np.int32)),)
 
 
 def _lists(
@@ -124,7 +125,7 @@ def _lists(
 ) -> tuple[IndexArray, FloatArray]:
     x = inputs.x.open()
     index = np.full((stop - start, inputs.width), -1, index_dtype(len(x)))
-    _list_pairs(*_task(inputs, start), index)
+    _find_pairs(inputs, start, index)
     return _in_order(inputs, start, stop, index)
 
 

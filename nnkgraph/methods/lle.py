@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from nnkgraph.data import Neighborhoods
-from nnkgraph.data.pairs import within_differences
+from nnkgraph.data.pairs import within_values
 from nnkgraph.errors import ParameterError
 from nnkgraph.kernels import packed_diagonal
 from nnkgraph.methods import Plain, need_features, qp
@@ -45,7 +45,9 @@ class Lle(Plain):
         That gives the same weights as the problem with the sum of 1.
         """
         present = problem.present
-        gram = within_differences(problem.x, problem.queries, problem.index)
+        gram = within_values(
+            problem.x, problem.index, "inner-product", seen_from=problem.queries
+        )
         at = packed_diagonal(present.shape[1])
         trace = gram[:, at].sum(axis=1, keepdims=True)
         # In units of the trace: tiny and huge features then look alike.

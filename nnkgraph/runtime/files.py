@@ -261,6 +261,11 @@ def is_temporary(path: str) -> bool:
     return name.startswith(".nnkgraph-") and name.endswith(".tmp")
 
 
+def stdout_stream(name: str) -> BinaryIO:
+    """Return standard output for bytes."""
+    return _bytes_of(sys.stdout, OutputError(f"{name}: standard output is closed"))
+
+
 class Outputs:
     """Files that appear together, complete, or not at all.
 
@@ -278,8 +283,7 @@ class Outputs:
     def open(self, path: str) -> BinaryIO:
         """Open a file for writing."""
         if is_stdout(path):
-            closed = OutputError(f"{self._name}: standard output is closed")
-            return _bytes_of(sys.stdout, closed)
+            return stdout_stream(self._name)
         if is_special(path):
             stream: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - see _discard
         else:

@@ -20,58 +20,42 @@ cache.settle_cpu()
 # Only after that, and therefore here for all who need it.
 import numba.core.dispatcher  # noqa: E402
 import numpy as np  # noqa: E402
-from llvmlite import ir  # noqa: E402
-from numba.core import cgutils, types  # noqa: E402
-from numba.core.errors import TypingError  # noqa: E402
-from numba.extending import intrinsic  # noqa: E402
+from numba.core.types.misc import unliteral  # noqa: E402
 
 from nnkgraph.runtime import compiling  # noqa: E402
 
 __all__ = [
-    "TypingError",
-    "borrowed",
-    "cgutils",
     "compiled",
     "frozen",
-    "inlined",
-    "intrinsic",
-    "ir",
-    "types",
+    "inner",
 ]
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], *, inner: bool = False) -> Any:
     """Compile a function: cached, without the global lock, in strict arithmetic.
 
     There is no ``fastmath``: the order of every sum is the one that is written down,
     so that a number never depends on the block it was computed in.
     """
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    if isinstance(dispatcher, numba.core.dispatcher.Dispatcher):  # not where disabled
-        dispatcher._cache = cache.Cache(function)
-    return dispatcher
+    # What only compiled functions call is in their files, and Python cannot call it.
+    options = {"no_cpython_wrapper": inner, "no_cfunc_wrapper": True}
+    made = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if isinstance(made, numba.core.dispatcher.Dispatcher):  # not where disabled
+        if not inner:
+            made._cache = cache.Cache(function)
+        template = made.get_call_template
+
+        def by_type(args: Any, kws: Any) -> Any:
+            """Take a number that is written in the caller for any number."""
+            return template(tuple(map(unliteral, args)), kws)
+
+        made.get_call_template = by_type
+    return made
 
 
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function into every function that calls it."""
-    return numba.njit(inline="always", error_model="numpy")(function)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def borrowed(typingctx: Any, array: Any) -> Any:  # noqa: ARG001
-    """Return an array of the caller's that is not counted, in compiled code.
-
-    References are counted with atomic instructions at every call; in a loop over small
-    problems that is a tenth of the time. The caller's own reference keeps it alive.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = signature.args[0]
-        struct = context.make_array(kind)(context, builder, args[0])
-        struct.meminfo = struct.meminfo.type(None)
-        return struct._getvalue()
-
-    return array(array), codegen
+def inner(function: Callable[..., Any]) -> Any:
+    """Compile a function that only compiled functions call: there is less to do."""
+    return compiled(function, inner=True)
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

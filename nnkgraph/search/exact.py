@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.data import Candidates, SparseGram, SparseRows, pairs
-from nnkgraph.data.pairs import BASES, DISTANCES, any_value
+from nnkgraph.data.pairs import TILE, copy_tile, tile_values
 from nnkgraph.data.sparse import share_rows
-from nnkgraph.data.sums import LANES, parts, sparse_value, squared_lengths
+from nnkgraph.data.sums import parts, sparse_value, squared_lengths
 from nnkgraph.runtime import blocks
-from nnkgraph.runtime.jit import borrowed, compiled, frozen
+from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import Memory, Plain, distance_of, index_dtype
 from nnkgraph.search._products import (
     ProductInputs,
@@ -73,16 +73,23 @@ def _insert(value: float, j: int, score: Any, index: Any, q: int) -> None:
 
 @compiled
 def _select_pairs(
-    x: Any, queries: Any, own: Any, base: int, sign: float, score: Any, index: Any
+    x: Any,
+    queries: Any,
+    own: Any,
+    base: int,
+    sign: float,
+    room: Any,
+    score: Any,
+    index: Any,
 ) -> None:
-    x, queries = borrowed(x), borrowed(queries)
-    score, index = borrowed(score), borrowed(index)
     last = score.shape[1] - 1
-    # Columns outside, a few at a time: they stay in the cache for all queries.
-    for first in range(0, x.shape[0], 256):
+    for first in range(0, x.shape[0], TILE):
+        stop = min(first + TILE, x.shape[0])
+        copy_tile(x, first, stop, base, room)
         for q in range(queries.shape[0]):
-            for j in range(first, min(first + 256, x.shape[0])):
-                value = sign * any_value(queries, q, x, j, base)
+            values = tile_values(x, first, stop, queries, q, base, room)
+            for j in range(first, stop):
+                value = sign * values[0, j - first]
                 if value < score[q, last] and j != own[q]:
                     _insert(value, j, score, index, q)
 
@@ -122,9 +129,9 @@ def select(
             values = inputs.similarity(np.asarray(queries, np.float64), rows)
             _select_values(values, first, own, score, index)
     else:
-        sign = 1.0 if inputs.base in DISTANCES else -1.0
-        task = frozen(x), frozen(queries), own, BASES.index(inputs.base), sign
-        _select_pairs(*task, score, index)
+        sign = 1.0 if inputs.base in pairs.DISTANCES else -1.0
+        task = frozen(x), frozen(queries), own, pairs.BASES.index(inputs.base), sign
+        _select_pairs(*task, pairs.tile_room(x.shape[1]), score, index)
     return index, score
 
 
@@ -186,16 +193,6 @@ def sparse_inputs(wanted: Wanted, points: Any = None) -> SparseInputs:
 
 
 @compiled
-def _insert_sparse(value: float, j: int, score: Any, index: Any) -> None:
-    """Put a candidate in its place in a sorted line; the last one falls out."""
-    t = len(score) - 1
-    while t > 0 and score[t - 1] > value:
-        score[t], index[t] = score[t - 1], index[t - 1]
-        t -= 1
-    score[t], index[t] = value, j
-
-
-@compiled
 def _products(x: Any, columns: Any, row: int, out: Any) -> None:
     """Add up a row's products with all rows, in the order of its columns."""
     out[:] = 0.0
@@ -218,8 +215,8 @@ def _select(
     index: Any,
 ) -> None:
     k = score.shape[1]
-    rough, lanes = np.empty(n), np.zeros(LANES)
-    upper, place = np.empty(k), np.empty(k, np.int64)
+    rough = np.empty(n)
+    upper, place = np.empty((1, k)), np.empty((1, k), np.int64)
     for q in range(len(rows)):
         row = rows[q]
         _products(x, columns, row, rough)
@@ -228,16 +225,16 @@ def _select(
             both = lengths[row] + lengths[j]
             rough[j] = -rough[j] if product else both - 2.0 * rough[j]
             most = rough[j] + slack * both + 1e-300
-            if most < upper[k - 1] and j != row:
-                _insert_sparse(most, j, upper, place)
+            if most < upper[0, k - 1] and j != row:
+                _insert(most, j, upper, place, 0)
         # Rows are looked at in order: ties go to the lower row number.
         for j in range(n):
             least = rough[j] - slack * (lengths[row] + lengths[j]) - 1e-300
-            if least <= upper[k - 1] and j != row:
-                value = sparse_value(x, row, x, j, product, lanes)
+            if least <= upper[0, k - 1] and j != row:
+                value = sparse_value(x, row, x, j, product)
                 value = -value if product else value
                 if value < score[q, k - 1]:
-                    _insert_sparse(value, j, score[q], index[q])
+                    _insert(value, j, score, index, q)
 
 
 def select_sparse(

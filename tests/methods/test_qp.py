@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from nnkgraph.methods import _pursuit, qp
-from nnkgraph.methods.qp import _active, _factor
+from nnkgraph.methods.qp import _active
 
 
 def pack(K):
@@ -98,14 +98,16 @@ def test_the_certificate_of_wrong_weights_is_their_violation(factor):
     """Weights that are too large leave negative residuals at the chosen atoms."""
     K, b = gaussian_problem(12, 3)
     task = pack(K), b[np.newaxis], np.ones((1, 12), bool)
-    w, n = _factor.new_workspace(12)
-    theta = np.zeros((1, 12))
-    qp._solve_all(*task, w, n, theta, np.empty((2, 1)))
-    w[_factor.THETA] *= factor
-    expected = violation(K, b, factor * theta[0])
-    found = _active._violation(w, n) / w[_factor.PROOF, _factor.SCALE]
+    theta = factor * solve_one(K, b)[0]
+    expected = violation(K, b, theta)
+    _, _, w, n, full, *_ = _active.new_workspace(12, 0)
+    chosen = np.flatnonzero(theta) if factor else np.arange(3)
+    n[_active.COUNT, 0], n[_active.CHOSEN, : len(chosen)] = len(chosen), chosen
+    full[:12, :12], w[_active.B, :12], w[_active.UNIT, :12] = K, b, 1.0
+    w[_active.THETA, : len(chosen)] = theta[chosen]
+    found = _active.violation.py_func(w, n, full, 12) / abs(b).max()
     assert found == pytest.approx(expected, abs=1e-15)
-    assert _pursuit.violations(*task, factor * theta) == pytest.approx(
+    assert _pursuit.violations(*task, theta[np.newaxis]) == pytest.approx(
         [expected], abs=1e-15
     )
     assert (expected < 1e-15) == (factor == 1)
@@ -181,10 +183,9 @@ def test_regression_agrees_for_few_and_many_features(d, base, dtype):
     if base == "squared-distance":
         squares = ((full[:, None] - full[None]) ** 2).sum(axis=2)
         G = np.exp(-squares / (2 * d))
-        K = G[1:, 1:]
     else:
         G = full @ full.T
-        K = G[1:, 1:] + 1e-6 * G[1:, 1:].diagonal().max() * np.eye(25)
+    K = G[1:, 1:] + 1e-6 * G[1:, 1:].diagonal().max() * np.eye(25)
     assert own[0] == pytest.approx(G[0, 0], rel=1e-12)
     assert certificate[0] <= 1e-12
     assert violation(K, G[1:, 0], theta[0]) <= 1e-9
