@@ -184,7 +184,8 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
     if isinstance(x, SparseRows):
         return sums.cross_values(x, queries, index, base)
     out = np.empty(index.shape)
-    _cross(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
+    index = frozen(np.ascontiguousarray(index, np.int64))
+    _cross(frozen(x), frozen(queries), index, BASES.index(base), out)
     return out
 
 
@@ -232,7 +233,8 @@ def within_values(x: Any, index: Any, base: str, *, seen_from: Any = None) -> An
     b, m = index.shape
     out = np.empty((b, m * (m + 1) // 2))
     queries = x[:0] if seen_from is None else seen_from
-    _within(frozen(x), frozen(queries), frozen(index), BASES.index(base), out)
+    index = frozen(np.ascontiguousarray(index, np.int64))
+    _within(frozen(x), frozen(queries), index, BASES.index(base), out)
     return out
 
 
@@ -260,7 +262,10 @@ def _first_of_equal(x: Any, hashes: Any, order: Any, out: Any) -> None:
         for i in range(start, stop):
             out[order[i]] = order[i]
             for j in range(start, i):
-                if out[order[j]] == order[j] and np.all(x[order[i]] == x[order[j]]):
+                t = 0
+                while t < x.shape[1] and x[order[i], t] == x[order[j], t]:
+                    t += 1
+                if out[order[j]] == order[j] and t == x.shape[1]:
                     out[order[i]] = order[j]
                     break
         start = stop

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from conftest import SAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
+import nnkgraph
 from nnkgraph.methods import _pursuit, qp
 from nnkgraph.methods.qp import _active
 
@@ -265,3 +267,11 @@ def test_a_problem_does_not_depend_on_its_block():
     together = qp.solve(gram, cross, np.ones(cross.shape, bool))[0]
     for row, (K, b) in zip(together, problems, strict=True):
         assert row.tolist() == solve_one(K, b)[0].tolist()
+
+
+@pytest.mark.parametrize("k", [20, 50])
+def test_an_atom_that_depended_on_others_is_asked_again_when_they_leave(k):
+    """Angles of three columns: the similarities of k candidates have rank four."""
+    x = np.load(SAMPLES / "swiss_roll.npy")
+    graph = nnkgraph.build_graph(x, k=k, kernel="cosine")
+    assert graph.report.certificate.max <= 1e-12

@@ -171,7 +171,7 @@ def solve(gram: Any, cross: Any, present: Any) -> tuple[Any, Any, Any]:
         optimum.
     """
     theta, results = np.zeros(cross.shape), np.empty((4, len(cross)))
-    index = np.where(present, 0, -1).astype(np.int32)
+    index = np.where(present, 0, -1)
     nothing, size = np.zeros((0, 0)), (cross.shape[1], 0)
     given = frozen(np.ascontiguousarray(gram)), frozen(np.ascontiguousarray(cross))
     _solve_all(
@@ -238,7 +238,7 @@ def regress(
     _solve_all(
         frozen(x),
         frozen(queries),
-        frozen(np.ascontiguousarray(index, np.int32 if len(x) < 2**31 else np.int64)),
+        frozen(np.ascontiguousarray(index, np.int64)),
         nothing,
         nothing,
         BASES.index(base),

@@ -185,7 +185,7 @@ def violation(w: Any, n: Any, K: Any, m: int) -> float:
 
 
 @inner
-def minimize(  # noqa: C901, PLR0912 - functions of their own take longer to compile
+def minimize(  # noqa: C901, PLR0912, PLR0915 - its parts need all that is known here
     columns: Any,
     point: Any,
     w: Any,
@@ -216,35 +216,38 @@ def minimize(  # noqa: C901, PLR0912 - functions of their own take longer to com
         scale = max(scale, score)
         total += score
     n[COUNT, 0] = n[COUNT, FACTORED] = 0
-    worst, proofs, proven, pending = 0.0, 0, False, 0
+    worst, proven, proofs, corrections, pending = 0.0, False, 0, 0, 0
+    blocked = False
     for steps in range(10 * m + 20):
         j, most = -1, _WANTED * scale
         for t in range(m):
             score = w[R, t] * w[GATE, t]
             if score > most:
                 j, most = t, score
-        if j >= 0 and steps < 10 * m + 10:
+        if j >= 0 and proofs < _MOST_PROOFS and steps < 10 * m:
             if n[KNOWN, j] == 0:
                 _fill_rows(columns, point, w, n, K, j, m, base, form, coefficients, q)
             w[GATE, j] = 0.0
             left = w[REST, j] / w[DIAGONAL, j]
             if left < _SMALLEST_PIVOT and most < 100 * _WANTED * scale:
+                blocked = True  # until something changes
                 continue
             n[CHOSEN, n[COUNT, 0]], w[THETA, n[COUNT, 0]] = j, 0.0
             n[COUNT, 0] += 1
-            proven = False
-            pending += 1
+            proven, corrections, pending = False, 0, pending + 1
             if pending <= n[COUNT, 0] // _AT_ONCE and steps < m and left > _FIRM:
                 _factor(w, n, K, L, C)
                 continue
-        elif pending == 0 and (proven or proofs == _MOST_PROOFS):
-            break
         elif pending == 0:
+            if proven:
+                break
             worst = violation(w, n, K, m)
             proofs += 1
-            proven = worst <= _WANTED * scale or proofs % 4 == 3
-            if proven or proofs == _MOST_PROOFS:
+            good = worst <= _WANTED * scale
+            proven = good or corrections == 2 or proofs >= _MOST_PROOFS
+            if proven:
                 continue
+            corrections += 1
             # Correct z by what is left of b.
             for i in range(n[COUNT, 0]):
                 rest = w[R, n[CHOSEN, i]]
@@ -253,6 +256,12 @@ def minimize(  # noqa: C901, PLR0912 - functions of their own take longer to com
                 w[SPARE, i] = rest * w[INVERSE, i]
                 w[Z, i] += w[SPARE, i]
         _settle(w, n, K, L, C)
+        if blocked and pending > 0:
+            blocked = False
+            for t in range(m):
+                w[GATE, t] = w[UNIT, t]
+            for i in range(n[COUNT, 0]):
+                w[GATE, n[CHOSEN, i]] = 0.0
         pending = 0
     gain = 0.0
     for i in range(n[COUNT, 0]):
