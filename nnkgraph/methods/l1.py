@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from nnkgraph.errors import ParameterError
 from nnkgraph.methods import Plain
-from nnkgraph.methods._regression import regressed
+from nnkgraph.methods.nnk import regressed
 
 if TYPE_CHECKING:
     from nnkgraph.data import Neighborhoods

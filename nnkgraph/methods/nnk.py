@@ -5,13 +5,51 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nnkgraph.methods import Plain
-from nnkgraph.methods._regression import regressed
+import numpy as np
+
+from nnkgraph.data import Neighborhoods
+from nnkgraph.methods import Plain, qp
 
 if TYPE_CHECKING:
-    from nnkgraph.data import Neighborhoods
     from nnkgraph.kernels import Problem
     from nnkgraph.methods import Method
+
+
+def regressed(problem: Problem, *, l1_penalty: float = 0.0) -> Neighborhoods:
+    """Solve min J(theta) + l1_penalty * sum(theta), theta >= 0, for every node.
+
+    Returns
+    -------
+    Neighborhoods
+        With J, without the penalty, and the certificate of the penalized problem.
+    """
+    kernel = problem.kernel
+    if problem.fused:
+        theta, certificate, gain, scale, own = qp.regress(
+            problem.x,
+            problem.queries,
+            problem.index,
+            base=kernel.base,
+            form=kernel.form,
+            coefficients=kernel.coefficients(problem.distance),
+            ridge=kernel.ridge,
+            l1_penalty=l1_penalty,
+        )
+    else:
+        local = problem.local()
+        own, scale = local.own, np.broadcast_to(local.scale, len(problem.index))
+        far = (scale < 1.0)[:, np.newaxis]
+        cross = (
+            np.where(far, -1.0, local.cross - l1_penalty)
+            if l1_penalty > 0
+            else local.cross
+        )
+        theta, certificate, gain = qp.solve(local.gram, cross, problem.present)
+    errors = 0.5 * own - scale**2 * gain
+    theta *= scale[:, np.newaxis]
+    if l1_penalty > 0:
+        errors -= l1_penalty * theta.sum(axis=1)
+    return Neighborhoods(theta, np.maximum(errors, 0.0), certificate)
 
 
 @dataclass(frozen=True)
