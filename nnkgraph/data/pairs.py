@@ -12,7 +12,13 @@ import numpy as np
 
 from nnkgraph.data import sums
 from nnkgraph.data.sparse import SparseRows
-from nnkgraph.data.sums import LANES, copy_columns, copy_point, value_row
+from nnkgraph.data.sums import (
+    LANES,
+    copy_columns,
+    copy_point,
+    squared_distances_from,
+    value_row,
+)
 from nnkgraph.runtime.jit import compiled, frozen
 
 if TYPE_CHECKING:
@@ -142,25 +148,25 @@ def tile_room(d: int) -> tuple[Any, Any, Any]:
 
 @compiled
 def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
-    d = x.shape[1]
-    columns, point, line = np.zeros((d, TILE)), np.empty((1, d)), np.empty((1, TILE))
+    m, d = index.shape[1], x.shape[1]
+    columns, point, line = np.zeros((d, LANES)), np.empty((1, d)), np.empty((1, LANES))
     for i in range(index.shape[0]):
         if base != 4:
             copy_point(queries, i, point)
-        for first in range(0, index.shape[1], TILE):
-            count = min(TILE, index.shape[1] - first)
-            if base != 4:
+        if base == 0:
+            squared_distances_from(x, index, i, point, out)
+        elif base != 4:
+            for first in range(0, m, LANES):
+                count = min(LANES, m - first)
                 copy_columns(x, index, i, first, count, columns)
-                value_row(
-                    columns, d, point, 0, base, line, 0, -(-count // LANES) * LANES
-                )
-            for j in range(count):
-                other = index[i, first + j]
-                if other < 0:
-                    out[i, first + j] = np.inf
-                else:
-                    value = queries[i, other] if base == 4 else line[0, j]
-                    out[i, first + j] = value
+                value_row(columns, d, point, 0, base, line, 0, LANES)
+                for j in range(count):
+                    out[i, first + j] = line[0, j]
+        for j in range(m):
+            if index[i, j] < 0:
+                out[i, j] = np.inf
+            elif base == 4:
+                out[i, j] = queries[i, index[i, j]]
 
 
 def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:

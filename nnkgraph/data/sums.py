@@ -33,11 +33,10 @@ def copy_columns(
     x: Any, rows: Any, line: int, first: int, count: int, columns: Any
 ) -> None:
     """Copy the rows of x that part of a line names, as columns; -1 gives zeros."""
-    for start in range(0, x.shape[1], 32):  # what is written stays in the cache
+    for t in range(x.shape[1]):
         for i in range(count):
             row = rows[line, first + i]
-            for t in range(start, min(start + 32, x.shape[1])):
-                columns[t, i] = x[row, t] if row >= 0 else 0.0
+            columns[t, i] = x[row, t] if row >= 0 else 0.0
 
 
 @inner
@@ -89,6 +88,38 @@ def squared_distances(columns: Any, a: int, b: int, out: Any) -> None:
             u, v = columns[t, i] - e, columns[t, i] - f
             out[a, i] += u * u
             out[b, i] += v * v
+
+
+@inner
+def squared_distances_from(x: Any, index: Any, i: int, point: Any, out: Any) -> None:
+    """Set line i to the squared distances of a point and the rows that the line names.
+
+    Four rows at a time, none of them copied: sums that need not wait for each other.
+    """
+    last = index.shape[1] - 1
+    for first in range(0, last + 1, 4):
+        # Where there are fewer than four, or none, other rows do as well.
+        a, b = max(index[i, first], 0), max(index[i, min(first + 1, last)], 0)
+        c, d = (
+            max(index[i, min(first + 2, last)], 0),
+            max(index[i, min(first + 3, last)], 0),
+        )
+        r = s = u = v = 0.0
+        for t in range(x.shape[1]):
+            value = point[0, t]
+            e, f, g, h = (
+                x[a, t] - value,
+                x[b, t] - value,
+                x[c, t] - value,
+                x[d, t] - value,
+            )
+            r += e * e
+            s += f * f
+            u += g * g
+            v += h * h
+        found = (r, s, u, v)
+        for j in range(first, min(first + 4, last + 1)):
+            out[i, j] = found[j - first]
 
 
 @inner

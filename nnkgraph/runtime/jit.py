@@ -20,17 +20,16 @@ cache.settle_cpu()
 # Only after that, and therefore here for all who need it.
 import numba.core.dispatcher  # noqa: E402
 import numpy as np  # noqa: E402
+from llvmlite import ir  # noqa: E402
+from numba.core import cgutils, types  # noqa: E402
 from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
 from numba.core.types.misc import unliteral  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
 
 from nnkgraph.runtime import compiling  # noqa: E402
 
-__all__ = [
-    "compiled",
-    "frozen",
-    "inner",
-]
+__all__ = ["cgutils", "compiled", "frozen", "inner", "intrinsic", "ir", "types"]
 
 
 class _Linked(JITCodeLibrary):  # type: ignore[misc]

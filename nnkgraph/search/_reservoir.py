@@ -6,10 +6,57 @@ from typing import Any
 
 import numpy as np
 
-from nnkgraph.runtime.jit import compiled, inner
+from nnkgraph.runtime.jit import cgutils, compiled, inner, intrinsic, ir, types
 
 WIDTH = 32
-"""Values that are looked at together: mostly none of them is small enough."""
+"""Values that are compared at once: as many as there are bits in a mask."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def below(typingctx: Any, row: Any, start: Any, add: Any, limit: Any) -> Any:
+    """Return a mask of ``row[j] + add < limit`` for 32 j from ``start`` on.
+
+    What is added and the limit are either one number or an array that is read at j. A
+    plain loop that counts what is below the limit makes a build of 20,000 x 100 take
+    1.13 times as long.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        single = signature.args[0].dtype == types.float32
+        vector = ir.VectorType(ir.FloatType() if single else ir.DoubleType(), WIDTH)
+        lanes = ir.VectorType(ir.IntType(32), WIDTH)
+
+        def read(kind: Any, value: Any) -> Any:
+            if isinstance(kind, types.Array):
+                array = context.make_array(kind)(context, builder, value)
+                address = builder.gep(array.data, [args[1]])
+                loaded = builder.load(builder.bitcast(address, vector.as_pointer()))
+                loaded.align = 4 if single else 8
+                return loaded
+            one = builder.insert_element(
+                ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
+            )
+            return builder.shuffle_vector(one, one, ir.Constant(lanes, [0] * WIDTH))
+
+        kinds = signature.args
+        total = builder.fadd(read(kinds[0], args[0]), read(kinds[2], args[2]))
+        smaller = builder.fcmp_ordered("<", total, read(kinds[3], args[3]))
+        return builder.bitcast(smaller, ir.IntType(WIDTH))
+
+    return types.uint32(row, types.intp, add, limit), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def lowest_bit(typingctx: Any, mask: Any) -> Any:
+    """Return the place of the lowest bit that is set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32), ir.IntType(1)])
+        count = cgutils.get_or_insert_function(builder.module, kind, "llvm.cttz.i32")
+        place = builder.call(count, [args[0], ir.Constant(ir.IntType(1), 1)])
+        return builder.zext(place, ir.IntType(64))
+
+    return types.intp(types.uint32), codegen
 
 
 @inner
@@ -140,20 +187,27 @@ def _take(
     keep : int
         How many of the smallest must stay.
     """
-    most = values.shape[0] - WIDTH
-    for start in range(0, row.shape[0], WIDTH):
-        stop, below = min(start + WIDTH, row.shape[0]), np.int32(0)
-        for j in range(start, stop):
-            below += np.int32(row[j] + offset[j] < top)
-        if below == 0:
-            continue
-        if size > most:
-            size, top = tighten(values, indices, size, top, keep)
-        for j in range(start, stop):
-            if row[j] + offset[j] < top:
+    count, most = row.shape[0], values.shape[0] - WIDTH
+    whole = count - count % WIDTH
+    for start in range(0, whole, WIDTH):
+        mask = below(row, start, offset, top)
+        if mask != 0:
+            if size > most:
+                size, top = tighten(values, indices, size, top, keep)
+                mask = below(row, start, offset, top)
+            while mask != 0:
+                j = start + lowest_bit(mask)
+                mask &= mask - np.uint32(1)
                 values[size] = row[j] + offset[j]
                 indices[size] = column + j
                 size += 1
+    if size > most:
+        size, top = tighten(values, indices, size, top, keep)
+    for j in range(whole, count):
+        if row[j] + offset[j] < top:
+            values[size] = row[j] + offset[j]
+            indices[size] = column + j
+            size += 1
     return top, size
 
 
@@ -184,6 +238,20 @@ def scan(
         )
 
 
+@inner
+def _offer(bound: Any, row: int, j: int, reservoirs: Any, keep: int) -> None:
+    """Take one value into the reservoir of row j, making room for it if need be."""
+    value, index, filled, limit = reservoirs
+    size = filled[j]
+    if size == value.shape[1]:
+        size, limit[j] = tighten(value[j], index[j], size, limit[j], keep)
+    if bound < limit[j]:
+        value[j, size] = bound
+        index[j, size] = row
+        size += 1
+    filled[j] = size
+
+
 @compiled
 def scan_both(
     product: Any,
@@ -203,6 +271,8 @@ def scan_both(
 ) -> None:
     """Take a block of products into the reservoirs of its rows and of its columns."""
     count = product.shape[1]
+    whole = count - count % WIDTH
+    yours = your_value, your_index, your_filled, your_limit
     for i in range(product.shape[0]):
         row, values, indices = product[i], my_value[i], my_index[i]
         top, size = _take(
@@ -217,24 +287,12 @@ def scan_both(
         )
         my_limit[i], my_filled[i] = top, size
         mine = my_offset[i]
-        for start in range(0, count, WIDTH):
-            stop, below = min(start + WIDTH, count), np.int32(0)
-            for j in range(start, stop):
-                below += np.int32(row[j] + mine < your_limit[j])
-            if below == 0:
-                continue
-            for j in range(start, stop):
-                bound = row[j] + mine
-                if bound < your_limit[j]:
-                    if your_filled[j] == your_value.shape[1]:
-                        your_filled[j], your_limit[j] = tighten(
-                            your_value[j],
-                            your_index[j],
-                            your_filled[j],
-                            your_limit[j],
-                            keep,
-                        )
-                    if bound < your_limit[j]:
-                        your_value[j, your_filled[j]] = bound
-                        your_index[j, your_filled[j]] = my_first + i
-                        your_filled[j] += 1
+        for start in range(0, whole, WIDTH):
+            mask = below(row, start, mine, your_limit)
+            while mask != 0:
+                j = start + lowest_bit(mask)
+                mask &= mask - np.uint32(1)
+                _offer(row[j] + mine, my_first + i, j, yours, keep)
+        for j in range(whole, count):
+            if row[j] + mine < your_limit[j]:
+                _offer(row[j] + mine, my_first + i, j, yours, keep)
