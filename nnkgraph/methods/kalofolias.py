@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Neighborhoods
+from nnkgraph.data import Candidates, FloatArray, Neighborhoods
 from nnkgraph.errors import ParameterError
 from nnkgraph.methods import Plain, need_features
 from nnkgraph.methods._logdegree import allowed_edges, solve, squared
@@ -16,7 +17,6 @@ from nnkgraph.methods._logdegree import allowed_edges, solve, squared
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nnkgraph.data import Candidates, FloatArray
     from nnkgraph.kernels import Kernel, Problem
     from nnkgraph.methods import Method
     from nnkgraph.methods._logdegree import Edges, Solution
@@ -48,6 +48,18 @@ class Trial:
     log_theta: float
     degree: float
     solution: Solution
+
+
+# C libraries differ in the last digit, from one processor to the next: decimals do not.
+_EXACT = decimal.Context(prec=30)
+
+
+def _exp(x: float) -> float:
+    return float(_EXACT.exp(decimal.Decimal(x)))
+
+
+def _log(x: float) -> float:
+    return float(_EXACT.ln(decimal.Decimal(x)))
 
 
 def first_theta(squares: FloatArray, k: int) -> float:
@@ -121,7 +133,7 @@ def search(
     """
     goal = min(degree, 2.0 * len(squares) / nodes)
     near = max(_NEAR * goal, 1.0 / nodes)
-    begin = at = math.log(theta)
+    begin = at = _log(theta)
     best = last = _tried(edges, squares, nodes, at, on_step)
     dense: Trial | None = None
     sparse: Trial | None = None
@@ -151,20 +163,20 @@ def _tried(
     log_theta: float,
     on_step: Callable[[int], object],
 ) -> Trial:
-    solution = solve(edges, math.exp(log_theta) * squares, on_step)
+    solution = solve(edges, _exp(log_theta) * squares, on_step)
     degree = 2.0 * int(np.count_nonzero(solution.weights)) / nodes
     return Trial(log_theta, degree, solution)
 
 
 def _leap(ratio: float, count: int) -> float:
     """Return a change of log theta; degrees fall about like a root of theta."""
-    step = 2.0 * math.log(ratio)
+    step = 2.0 * _log(ratio)
     return math.copysign(max(abs(step), 0.1 * 2.0**count), step)
 
 
 def _between(dense: Trial, sparse: Trial, goal: float, count: int) -> float:
     """Return a log theta between two, by a secant of logarithms."""
-    share = math.log(dense.degree / goal) / math.log(dense.degree / sparse.degree)
+    share = _log(dense.degree / goal) / _log(dense.degree / sparse.degree)
     if count % 3 == 0:
         share = 0.5  # a secant alone may come nearer from one side only, for ever
     share = min(0.95, max(0.05, share))
@@ -242,7 +254,7 @@ class Kalofolias(Plain):
             "certificate": best.solution.certificate,
             "iterations": steps,
             "mean_degree": best.degree,
-            "theta": math.exp(min(709.0, best.log_theta - unit * math.log(4.0))),
+            "theta": _exp(min(709.0, best.log_theta - unit * _log(4.0))),
         }
         return Neighborhoods(
             allowed.spread(best.solution.weights, (n, m)),

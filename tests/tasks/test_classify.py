@@ -104,6 +104,18 @@ def test_weights_are_those_of_a_query(method, kernel):
         assert np.array_equal(own.errors[:, 0], answers.errors)
 
 
+def test_a_method_without_a_kernel_changes_nothing_for_the_others():
+    x, y = clouds(200)
+    alone, beside = (
+        classify(x[:150], y[:150], x[150:], y[150:], methods=methods, k=10)
+        for methods in (["nnk"], ["nnk", "kstar"])
+    )
+    assert alone.lines[0] == beside.lines[0]
+    for name in ("weights", "errors"):
+        one, two = (getattr(found.predictions, name) for found in (alone, beside))
+        assert np.array_equal(one[:, 0], two[:, 0])
+
+
 def test_copies_vote_with_the_mean_of_their_labels():
     x = [[0.0], [0.0], [0.0], [1.0]]
     found = classify(x, ["a", "b", "b", "a"], [[0.0], [0.2]], k=2, sigma=1.0)

@@ -255,12 +255,13 @@ def _fitted(run: Run, trials: list[Trial], width: int) -> list[Trial]:
     width = min(width, len(run.rows.x) - 1)
     own: Candidates | None = None
     kernels: dict[tuple[Any, int], Any] = {}
+    fitted = []
     for trial in trials:
         kernel, key = trial.settings.kernel, (trial.settings.kernel, trial.k)
         rule = getattr(kernel, "sigma", None)
         idle = not trial.settings.method.uses_kernel
         if idle or not isinstance(rule, str) or rule == "local":
-            kernels[key] = kernel
+            fitted.append(trial)
             continue
         if not width:
             raise InputError(
@@ -270,10 +271,8 @@ def _fitted(run: Run, trials: list[Trial], width: int) -> list[Trial]:
         own = own or registry.create("search", "auto").find(run.wanted(width))
         if key not in kernels:
             kernels[key] = kernel.fit(_cut(own, trial.k))
-    fitted = []
-    for trial in trials:
-        kernel = kernels[trial.settings.kernel, trial.k]
-        fitted.append(replace(trial, settings=replace(trial.settings, kernel=kernel)))
+        settings = replace(trial.settings, kernel=kernels[key])
+        fitted.append(replace(trial, settings=settings))
     return fitted
 
 
