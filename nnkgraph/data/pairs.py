@@ -12,13 +12,7 @@ import numpy as np
 
 from nnkgraph.data import sums
 from nnkgraph.data.sparse import SparseRows
-from nnkgraph.data.sums import (
-    LANES,
-    copy_columns,
-    copy_point,
-    squared_distances_from,
-    value_row,
-)
+from nnkgraph.data.sums import LANES, copy_columns, copy_point, distances_to, value_row
 from nnkgraph.runtime.jit import compiled, frozen
 
 if TYPE_CHECKING:
@@ -154,7 +148,7 @@ def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
         if base != 4:
             copy_point(queries, i, point)
         if base == 0:
-            squared_distances_from(x, index, i, point, out)
+            distances_to(x, index, i, point, out)
         elif base != 4:
             for first in range(0, m, LANES):
                 count = min(LANES, m - first)
