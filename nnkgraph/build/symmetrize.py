@@ -8,17 +8,21 @@ are large against the memory limit are mapped files.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import arrays
-from nnkgraph.runtime.arrays import AnyArray, FloatArray, IndexArray, row_slices
-from nnkgraph.runtime.jit import compiled, frozen
+from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
 from nnkgraph.search import index_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from nnkgraph.data import Candidates, Neighborhoods
 
 
@@ -32,9 +36,6 @@ RULES = {
     "none": "directed: row i holds node i's neighborhood",
 }
 
-# The rules by their place in RULES.
-_, _ERROR_UNION, _MAX, _MEAN, _MIN, _MUTUAL = range(6)
-
 TIE = 1e-12
 """Errors closer than this share of K_qq are equal: both directions count."""
 
@@ -45,148 +46,6 @@ _LEAST_BLOCK = 1 << 10
 
 _EDGE_SHARE = 512
 """Bytes of the limit for each edge of a block, which takes 40 while it is joined."""
-
-
-@compiled
-def _edge(
-    rule: int,
-    min_weight: float,
-    there: float,
-    back: float,
-    mutual: bool,
-    protected: bool,
-    copies: bool,
-    lead: float,
-    tie: float,
-) -> float:
-    """Return the weight of a pair's edge; zero where there is none.
-
-    ``lead`` is how much smaller the error of the first node is.
-    """
-    larger = max(there, back)
-    if rule == _MAX:
-        weight = larger
-    elif rule == _MEAN:
-        weight = (there + back) / 2.0
-    elif rule == _MIN:
-        weight = min(there, back)
-    elif rule == _MUTUAL:
-        weight = (there + back) / 2.0 if there > 0.0 and back > 0.0 else 0.0
-    elif not mutual:  # copies explain each other
-        weight = larger if rule == _ERROR_UNION or copies else 0.0
-    elif abs(lead) <= tie:
-        weight = larger
-    else:
-        weight = there if lead > 0.0 else back
-    if protected and (weight == 0.0 or weight < min_weight):
-        return larger
-    return weight if weight >= min_weight or protected else 0.0
-
-
-@compiled
-def count_incoming(index: Any, counts: Any) -> None:
-    """Count the edges that arrive at every node."""
-    for i in range(index.shape[0]):
-        for t in range(index.shape[1]):
-            if index[i, t] >= 0:
-                counts[index[i, t]] += 1
-
-
-@compiled
-def deal_edges(
-    source: Any,
-    target: Any,
-    weight: Any,
-    group: Any,
-    first: int,
-    place: Any,
-    sources: Any,
-    targets: Any,
-    weights: Any,
-) -> None:
-    """Put every edge at the end of the group that its target is in.
-
-    ``group`` has the group of every node from ``first`` on, and ``place`` where the
-    next edge of each group goes. Edges of a group stay in order.
-    """
-    for t in range(target.shape[0]):
-        j = target[t]
-        if j >= 0:
-            at = place[group[j - first]]
-            sources[at], targets[at], weights[at] = source[t], j, weight[t]
-            place[group[j - first]] = at + 1
-
-
-@compiled
-def _is_protected(weight: float, j: int, least: float, last: int) -> bool:
-    """Return whether an edge to node j is among its node's own heaviest."""
-    return weight > 0.0 and (weight > least or (weight == least and j <= last))
-
-
-@compiled
-def join_rows(
-    index: Any,
-    order: Any,
-    weights: Any,
-    first: int,
-    start: Any,
-    source: Any,
-    arriving: Any,
-    known: Any,
-    place: Any,
-    fill: bool,
-    columns: Any,
-    values: Any,
-) -> int:
-    """Count the edges of some rows in ``place``, or fill them in from there on.
-
-    ``order`` sorts every row of ``index``; what arrives at row i is sorted by source
-    and stands from ``start[i]`` on. ``known`` is what `symmetrize` knows of all nodes.
-
-    Returns how many pairs with a positive weight, of which the lower node is among the
-    rows, got no edge.
-    """
-    rule, min_weight, errors, own, same, least, last = known
-    m, n = index.shape[1], errors.shape[0]
-    dropped = 0
-    for row in range(index.shape[0]):
-        i, t, s, stop = first + row, 0, start[row], start[row + 1]
-        while t < m and index[row, order[row, t]] < 0:
-            t += 1
-        while t < m or s < stop:
-            here = index[row, order[row, t]] if t < m else n
-            there = source[s] if s < stop else n
-            j = min(here, there)
-            leaves, arrives, protected = 0.0, 0.0, False
-            if here == j:
-                leaves = weights[row, order[row, t]]
-                protected = _is_protected(leaves, j, least[i], last[i])
-                t += 1
-            if there == j:
-                arrives = arriving[s]
-                protected = protected or _is_protected(arrives, i, least[j], last[j])
-                s += 1
-            if leaves <= 0.0 and arrives <= 0.0:
-                continue
-            low, high = min(i, j), max(i, j)
-            weight = _edge(
-                rule,
-                min_weight,
-                leaves if i < j else arrives,
-                arrives if i < j else leaves,
-                here == there,
-                protected,
-                same[i] == same[j],
-                errors[high] - errors[low],
-                TIE * max(own[i], own[j]),
-            )
-            if weight > 0.0:
-                if fill:
-                    columns[place[row]], values[place[row]] = j, weight
-                place[row] += 1
-            elif i < j:
-                dropped += 1
-    return dropped
 
 
 def check_rule(rule: str, *, has_error: bool, method: str) -> None:
@@ -223,55 +82,150 @@ def symmetrize(
         return _directed(index, weights, min_weight)
     if errors is None and rule.startswith("error"):
         raise ParameterError(f"rule {rule!r} needs the errors of the nodes")
-    known = (
-        list(RULES).index(rule),
+    known = _Known(
+        rule,
         float(min_weight),
-        frozen(np.zeros(n) if errors is None else errors),
-        frozen(np.ones(n) if own is None else own),
-        frozen(np.arange(n) if first is None else first),
+        np.zeros(n) if errors is None else errors,
+        np.ones(n) if own is None else own,
+        np.arange(n) if first is None else first,
         *_least_protected(index, weights, min_degree),
     )
-    blocks, start, source, arriving = _incoming(index, weights)
-    indptr, dropped = np.zeros(n + 1, np.int64), 0
-
-    def join(rows: slice, place: IndexArray, *out: Any) -> int:
-        block = _plain(index, rows)
-        span = slice(start[rows.start], start[rows.stop])
-        leaving = block, np.argsort(block, axis=1), _plain(weights, rows), rows.start
-        begin = start[rows.start : rows.stop + 1] - span.start
-        arrived = begin, _plain(source, span), _plain(arriving, span)
-        return int(join_rows(*leaving, *arrived, known, place, *out))
-
-    nothing = np.empty(0, index_dtype(n)), np.empty(0)
-    for rows in blocks:
-        dropped += join(rows, indptr[1:][rows], False, *nothing)
+    start, positive = np.zeros(n + 1, np.int64), 0
+    for rows in row_slices(n, 16 * index.shape[1]):
+        np.add.at(start[1:], index[rows][index[rows] >= 0], 1)
+        positive += int((weights[rows] > 0).sum())
+    np.cumsum(start, out=start)
+    # Every positive weight gives at most two entries, one in each direction.
+    indices = arrays.new_array(2 * positive, index_dtype(max(n, 2 * positive)))
+    data = arrays.new_array(2 * positive, np.float64)
+    indptr, end, dropped = np.zeros(n + 1, np.int64), 0, 0
+    for rows, arriving in _incoming(index, weights, start):
+        leaving = _leaving(index[rows], weights[rows])
+        i, j, weight, lost = _joined(rows.start, leaving, arriving, known)
+        np.add.at(indptr[1:], i, 1)
+        place = slice(end, end + len(j))
+        indices[place], data[place] = j, weight
+        end, dropped = place.stop, dropped + lost
     np.cumsum(indptr, out=indptr)
-    edges = int(indptr[-1])
-    indices = arrays.new_array(edges, index_dtype(max(n, edges)))
-    data = arrays.new_array(edges, np.float64)
-    for rows in blocks:
-        join(rows, indptr[rows].copy(), True, np.asarray(indices), np.asarray(data))
-    return _matrix(data, indices, indptr.astype(indices.dtype)), dropped
+    return _matrix(data[:end], indices[:end], indptr.astype(indices.dtype)), dropped
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of all nodes."""
+
+    rule: str
+    min_weight: float
+    errors: FloatArray
+    own: FloatArray
+    """The similarity of each node with itself."""
+    first: IndexArray
+    """The lowest node with the same values."""
+    least: FloatArray
+    last: IndexArray
+    """The weight and the target of each node's last protected edge."""
+
+    def protects(
+        self, i: IndexArray, j: IndexArray, weight: FloatArray
+    ) -> NDArray[np.bool_]:
+        """Return whether edges from i to j are among the heaviest of i."""
+        least = self.least[i]
+        last = (weight == least) & (j <= self.last[i])
+        protected: NDArray[np.bool_] = (weight > 0.0) & ((weight > least) | last)
+        return protected
+
+    def decide(
+        self,
+        i: IndexArray,
+        j: IndexArray,
+        leaves: FloatArray,
+        arrives: FloatArray,
+        mutual: NDArray[np.bool_],
+    ) -> FloatArray:
+        """Return the weights of edges between i and j; zero where there is none."""
+        larger = np.maximum(leaves, arrives)
+        if self.rule == "max":
+            weight = larger
+        elif self.rule in {"mean", "mutual"}:
+            weight = (leaves + arrives) / 2.0
+            if self.rule == "mutual":
+                weight[(leaves <= 0.0) | (arrives <= 0.0)] = 0.0
+        elif self.rule == "min":
+            weight = np.minimum(leaves, arrives)
+        else:
+            lead = self.errors[j] - self.errors[i]
+            tie = np.abs(lead) <= TIE * np.maximum(self.own[i], self.own[j])
+            weight = np.where(tie, larger, np.where(lead > 0.0, leaves, arrives))
+            if self.rule == "error":  # copies explain each other
+                larger_stays = self.first[i] == self.first[j]
+                weight = np.where(mutual, weight, np.where(larger_stays, larger, 0.0))
+            else:
+                weight = np.where(mutual, weight, larger)
+        enough = (weight >= self.min_weight) & (weight > 0.0)
+        if not np.isinf(self.least).all():
+            stays = self.protects(i, j, leaves) | self.protects(j, i, arrives)
+            weight = np.where(enough | ~stays, weight, larger)
+            enough |= stays
+        weight[~enough] = 0.0
+        return weight
+
+
+_Edges = tuple["IndexArray", "IndexArray", "FloatArray"]
+"""Where the edges of each row of a block begin, their other ends in order, weights."""
+
+
+def _leaving(index: IndexArray, weights: FloatArray) -> _Edges:
+    """Return the edges from a block of rows to their candidates."""
+    order = np.argsort(index, axis=1)
+    index = np.take_along_axis(index, order, axis=1)
+    there = index >= 0
+    start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return start, index[there], np.take_along_axis(weights, order, axis=1)[there]
+
+
+def _joined(
+    first: int, leaving: _Edges, arriving: _Edges, known: _Known
+) -> tuple[IndexArray, IndexArray, FloatArray, int]:
+    """Return the edges of a block of rows, and how many pairs got none.
+
+    Pairs are those with a positive weight of which the lower node is in the block.
+    """
+    from scipy.sparse import csr_array
+
+    # The sum of two sparse matrices has the entries of both. Each entry is its place
+    # among the edges, counted from 1, so that a sum says which edges it comes from.
+    shape, both = (len(leaving[0]) - 1, len(known.errors)), []
+    for (start, other, _), shift in ((leaving, 0), (arriving, 32)):
+        number: Any = np.arange(1, len(other) + 1, dtype=np.int64) << shift
+        both.append(csr_array((number, other, start), shape))
+        both[-1].has_canonical_format = True
+    union = both[0] + both[1]
+    leaves = np.concatenate([[0.0], leaving[2]])[union.data & 0xFFFFFFFF]
+    arrives = np.concatenate([[0.0], arriving[2]])[union.data >> 32]
+    i = np.repeat(np.arange(first, first + shape[0]), np.diff(union.indptr))
+    mutual = (union.data > 0xFFFFFFFF) & (union.data & 0xFFFFFFFF > 0)
+    some = (leaves > 0.0) | (arrives > 0.0)
+    i, j = i[some], union.indices[some]
+    weight = known.decide(i, j, leaves[some], arrives[some], mutual[some])
+    edge = weight > 0.0
+    return i[edge], j[edge], weight[edge], int((~edge & (i < j)).sum())
 
 
 def _incoming(
-    index: IndexArray, weights: FloatArray
-) -> tuple[list[slice], IndexArray, IndexArray, FloatArray]:
-    """Return blocks of rows, and all edges by target and then by source.
+    index: IndexArray, weights: FloatArray, start: IndexArray
+) -> Iterator[tuple[slice, _Edges]]:
+    """Yield blocks of rows, each with the edges that arrive at them, by source.
 
     The rows of a block have not too many edges, in both directions together. Those that
-    arrive at node i stand from ``start[i]`` on; they have a source and a weight.
+    arrive at node i are counted from ``start[i]`` on.
     """
     n, m = index.shape
-    start = np.zeros(n + 1, np.int64)
-    for rows in row_slices(n, 16 * m):
-        count_incoming(_plain(index, rows), start[1:])
-    np.cumsum(start, out=start)
     size = max(_LEAST_BLOCK, min(_BLOCK, arrays.memory_limit() // _EDGE_SHARE))
     both = start + m * np.arange(n + 1)
     inner = np.searchsorted(both, np.arange(size, both[-1], size))
     cuts = np.unique([0, *inner.tolist(), n])
-    number = np.repeat(np.arange(len(cuts) - 1, dtype=np.int32), np.diff(cuts))
+    number = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+    number = number.astype(np.min_scalar_type(len(cuts)))
     # First by block, which is appending in few places, and then within each block:
     # appending at every node of a large graph would be all over a mapped file.
     total, place = int(start[-1]), start[cuts[:-1]]
@@ -280,23 +234,23 @@ def _incoming(
         arrays.new_array(total, index.dtype),
     )
     weight = arrays.new_array(total, np.float64)
-    dealt = np.asarray(source), np.asarray(target), np.asarray(weight)
-    for rows in row_slices(n, 32 * m):
-        nodes = np.repeat(np.arange(rows.start, rows.stop, dtype=index.dtype), m)
-        edges = nodes, index[rows].ravel(), weights[rows].ravel()
-        deal_edges(*map(frozen, edges), number, 0, place, *dealt)
-    blocks = [slice(*cut) for cut in itertools.pairwise(cuts.tolist())]
-    for rows in blocks:
+    for rows in row_slices(n, 64 * m):
+        some, there = index[rows], index[rows] >= 0
+        ends, begins = some[there], there.nonzero()[0] + rows.start
+        block = number[ends]
+        order = np.argsort(block, kind="stable")
+        count = np.bincount(block, minlength=len(place))
+        at = np.repeat(place - (np.cumsum(count) - count), count) + np.arange(len(ends))
+        source[at], target[at] = begins[order], ends[order]
+        weight[at] = weights[rows][there][order]
+        place += count
+    for rows in (slice(*cut) for cut in itertools.pairwise(cuts.tolist())):
         span = slice(start[rows.start], start[rows.stop])
-        copies = (frozen(array[span].copy()) for array in dealt)
-        nodes = np.arange(rows.stop - rows.start, dtype=np.int32)
-        deal_edges(*copies, nodes, rows.start, start[rows].copy(), *dealt)
-    return blocks, start, source, weight
-
-
-def _plain(array: AnyArray, part: slice) -> AnyArray:
-    """Return a part of an array in the one layout that is compiled for."""
-    return frozen(np.ascontiguousarray(array[part]))
+        local = target[span] - rows.start
+        local = local.astype(np.min_scalar_type(rows.stop - rows.start))
+        order = np.argsort(local, kind="stable")
+        begin = start[rows.start : rows.stop + 1] - span.start
+        yield rows, (begin, source[span][order], weight[span][order])
 
 
 def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> Any:
@@ -348,4 +302,4 @@ def _least_protected(
             order = np.lexsort((index[rows], -weights[rows]), axis=1)
             at = np.arange(len(order)), order[:, min(count, m) - 1]
             least[rows], last[rows] = weights[rows][at], index[rows][at]
-    return frozen(least), frozen(last)
+    return least, last

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.runtime.arrays import new_array, row_slices
-from nnkgraph.runtime.jit import compiled, frozen
+from nnkgraph.runtime.jit import compiled, frozen, inner
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
 
 
-@compiled
+@inner
 def _root(parent: Any, i: int) -> int:
     """Return the lowest node known to be in a node's component; shorten the way."""
     while parent[i] != i:
@@ -32,7 +32,7 @@ def _join(indptr: Any, indices: Any, parent: Any) -> int:
         parent[i] = i
     for i in range(n):
         for t in range(indptr[i], indptr[i + 1]):
-            here, there = _root(parent, i), _root(parent, indices[t])
+            here, there = _root(parent, i), _root(parent, np.int64(indices[t]))
             # The lower one leads: numbers then go up with the first nodes.
             if here < there:
                 parent[there] = here

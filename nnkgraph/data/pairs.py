@@ -12,7 +12,7 @@ import numpy as np
 
 from nnkgraph.data import sums
 from nnkgraph.data.sparse import SparseRows
-from nnkgraph.data.sums import LANES, copy_columns, copy_point, distances_to, value_row
+from nnkgraph.data.sums import LANES, copy_columns, copy_point, value_row
 from nnkgraph.runtime.jit import compiled, frozen
 
 if TYPE_CHECKING:
@@ -141,26 +141,32 @@ def tile_room(d: int) -> tuple[Any, Any, Any]:
 
 
 @compiled
-def _cross(x: Any, queries: Any, index: Any, base: int, out: Any) -> None:
-    m, d = index.shape[1], x.shape[1]
-    columns, point, line = np.zeros((d, LANES)), np.empty((1, d)), np.empty((1, LANES))
+def _squared_distances(x: Any, queries: Any, index: Any, out: Any) -> None:
+    """Four rows at a time, none of them copied: sums that need not wait."""
     for i in range(index.shape[0]):
-        if base != 4:
-            copy_point(queries, i, point)
-        if base == 0:
-            distances_to(x, index, i, point, out)
-        elif base != 4:
-            for first in range(0, m, LANES):
-                count = min(LANES, m - first)
-                copy_columns(x, index, i, first, count, columns)
-                value_row(columns, d, point, 0, base, line, 0, LANES)
-                for j in range(count):
-                    out[i, first + j] = line[0, j]
-        for j in range(m):
-            if index[i, j] < 0:
-                out[i, j] = np.inf
-            elif base == 4:
-                out[i, j] = queries[i, index[i, j]]
+        for j in range(0, index.shape[1], 4):
+            a, b, c, d = index[i, j], index[i, j + 1], index[i, j + 2], index[i, j + 3]
+            r = s = u = v = 0.0
+            for t in range(x.shape[1]):
+                value = 1.0 * queries[i, t]
+                e, f, g, h = x[a, t], x[b, t], x[c, t], x[d, t]
+                r += (e - value) * (e - value)
+                s += (f - value) * (f - value)
+                u += (g - value) * (g - value)
+                v += (h - value) * (h - value)
+            out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3] = r, s, u, v
+
+
+@compiled
+def _cross(x: Any, queries: Any, index: Any, base: int, room: Any, out: Any) -> None:
+    (columns, point, line), d = room, x.shape[1]
+    for i in range(index.shape[0]):
+        copy_point(queries, i, point)
+        for first in range(0, index.shape[1], LANES):
+            copy_columns(x, index, i, first, LANES, columns)
+            value_row(columns, d, point, 0, base, line, 0, LANES)
+            for j in range(LANES):
+                out[i, first + j] = line[0, j]
 
 
 def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
@@ -183,10 +189,21 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
     """
     if isinstance(x, SparseRows):
         return sums.cross_values(x, queries, index, base)
-    out = np.empty(index.shape)
-    index = frozen(np.ascontiguousarray(index, np.int64))
-    _cross(frozen(x), frozen(queries), index, BASES.index(base), out)
-    return out
+    if base == "gram":
+        out = np.take_along_axis(queries, np.maximum(index, 0), axis=1)
+        return np.where(index >= 0, out, np.inf)
+    # Rows that are missing, or that only fill a line, are replaced by any other.
+    lanes = 4 if base == "squared-distance" else LANES
+    (b, m), d = index.shape, x.shape[1]
+    every = np.zeros((b, -(-m // lanes) * lanes), np.int64)
+    np.maximum(index, 0, out=every[:, :m])
+    out, task = np.empty(every.shape), (frozen(x), frozen(queries), frozen(every))
+    if base == "squared-distance":
+        _squared_distances(*task, out)
+    else:
+        room = np.zeros((d, lanes)), np.empty((1, d)), np.empty((1, lanes))
+        _cross(*task, BASES.index(base), room, out)
+    return np.where(index >= 0, out[:, :m], np.inf)
 
 
 @compiled
@@ -238,46 +255,42 @@ def within_values(x: Any, index: Any, base: str, *, seen_from: Any = None) -> An
     return out
 
 
-@compiled
-def _row_hashes(bits: Any, negative_zero: Any, out: Any) -> None:
-    for i in range(bits.shape[0]):
-        total = np.uint64(14695981039346656037)
-        for t in range(bits.shape[1]):
-            value = np.uint64(bits[i, t])
-            if value == negative_zero:
-                value = np.uint64(0)
-            total = (total ^ value) * np.uint64(1099511628211)
-            total ^= total >> np.uint64(29)
-        out[i] = total
-
-
-@compiled
-def _first_of_equal(x: Any, hashes: Any, order: Any, out: Any) -> None:
-    n = order.shape[0]
-    start = 0
-    while start < n:
-        stop = start + 1
-        while stop < n and hashes[order[stop]] == hashes[order[start]]:
-            stop += 1
-        for i in range(start, stop):
-            out[order[i]] = order[i]
-            for j in range(start, i):
-                t = 0
-                while t < x.shape[1] and x[order[i], t] == x[order[j], t]:
-                    t += 1
-                if out[order[j]] == order[j] and t == x.shape[1]:
-                    out[order[i]] = order[j]
-                    break
-        start = stop
-
-
 def first_equal_rows(x: Any) -> Any:
     """Return, for every row, the lowest row number with the same values."""
-    x = frozen(x)
-    single = x.dtype == np.float32
-    bits = x.view(np.uint32 if single else np.uint64)
     hashes = np.empty(len(x), np.uint64)
-    _row_hashes(bits, np.uint64(1 << 31 if single else 1 << 63), hashes)
-    first = np.empty(len(x), np.int64)
-    _first_of_equal(x, hashes, np.argsort(hashes, kind="stable"), first)
+    step = max(1, (1 << 18) // x.shape[1])
+    factors = _mixed(np.arange(1, x.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+    for start in range(0, len(x), step):
+        hashes[start : start + step] = _bits(x[start : start + step]) @ factors
+    order = np.argsort(hashes, kind="stable")
+    repeated = np.concatenate([[False], np.diff(hashes[order]) == 0])
+    first = np.arange(len(x))
+    if not repeated.any():
+        return first
+    # The first of every run of equal hashes, for all that follow it in the run.
+    begins = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(x))))
+    later, leader = order[repeated], order[begins[repeated]]
+    for start in range(0, len(later), step):
+        some = slice(start, start + step)
+        same = (x[later[some]] == x[leader[some]]).all(axis=1)
+        first[later[some]] = np.where(same, leader[some], later[some])
+    for run in np.unique(leader[first[later] == later]):  # other rows, the same hash
+        known: dict[bytes, int] = {}
+        for i in (run, *later[leader == run]):
+            first[i] = known.setdefault((x[i] + 0.0).tobytes(), i)
     return first
+
+
+def _bits(rows: Any) -> Any:
+    """Return the bits of numbers, those above the others mixed into the lowest."""
+    single = rows.dtype == np.float32
+    # A sum with zero has no sign where it is zero.
+    bits = (rows + 0.0).view(np.uint32 if single else np.uint64).astype(np.uint64)
+    return bits ^ (bits >> np.uint64(16 if single else 32))
+
+
+def _mixed(value: Any) -> Any:
+    """Return numbers that look as if drawn at random (the finish of splitmix64)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        value = (value ^ (value >> np.uint64(shift))) * np.uint64(factor)
+    return value ^ (value >> np.uint64(31))

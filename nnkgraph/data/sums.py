@@ -91,31 +91,6 @@ def squared_distances(columns: Any, a: int, b: int, out: Any) -> None:
 
 
 @inner
-def distances_to(x: Any, index: Any, i: int, point: Any, out: Any) -> None:
-    """Set line i to the squared distances of a point and the rows that the line names.
-
-    Four rows at a time, none of them copied: sums that need not wait for each other.
-    """
-    last = index.shape[1] - 1
-    for first in range(0, last + 1, 4):
-        # Where there are fewer than four, or none, other rows do as well.
-        a, b = max(index[i, first], 0), max(index[i, min(first + 1, last)], 0)
-        c = max(index[i, min(first + 2, last)], 0)
-        d = max(index[i, min(first + 3, last)], 0)
-        r = s = u = v = 0.0
-        for t in range(x.shape[1]):
-            value = point[0, t]
-            e, f, g, h = x[a, t], x[b, t], x[c, t], x[d, t]
-            r += (e - value) * (e - value)
-            s += (f - value) * (f - value)
-            u += (g - value) * (g - value)
-            v += (h - value) * (h - value)
-        found = (r, s, u, v)
-        for j in range(first, min(first + 4, last + 1)):
-            out[i, j] = found[j - first]
-
-
-@inner
 def copy_point(x: Any, row: int, point: Any) -> None:
     """Copy a row of x as the one point that `value_row` is asked about."""
     for t in range(x.shape[1]):

@@ -299,11 +299,8 @@ class Problem:
         else:
             kernel: Any = self.kernel
             found = kernel.local(self)
-        if self.kernel.ridge > 0:
-            at = packed_diagonal(self.index.shape[1])
-            diagonal = found.gram[:, at]
-            ridge = self.kernel.ridge * diagonal.max(axis=1, initial=0.0, keepdims=True)
-            found.gram[:, at] += np.where(diagonal > 0, ridge, 0.0)
+        at = packed_diagonal(self.index.shape[1])
+        found.gram[:, at] = self._with_ridge(found.gram[:, at])
         return found
 
     def _by_formula(self) -> Local:
@@ -311,10 +308,17 @@ class Problem:
             values = pairs.gram_within_values(self.x, self.index)
         else:
             values = pairs.within_values(self.x, self.index, self.kernel.base)
-        gram = self._similar(values)
+        cross, scale = self.scaled_cross()
+        return Local(self._similar(values), cross, self.own(), scale)
+
+    def scaled_cross(self) -> tuple[FloatArray, FloatArray]:
+        """Return ``cross()``, and what it has to be multiplied by in the end.
+
+        That is 1, except where all similarities of a node are so small that they would
+        lose their digits: distances are then counted from the nearest candidate.
+        """
         cross, scale = self._cross_values(), np.ones(len(self.index))
         if self.kernel.form == "exponential" and cross.shape[1]:
-            # Where all would vanish, distances are counted from the nearest one.
             nearest = np.where(self.present, cross, np.inf).min(axis=1, keepdims=True)
             nearest[~np.isfinite(nearest)] = 0.0
             largest = self._similar(nearest.copy())
@@ -323,7 +327,26 @@ class Problem:
             scale = np.where(far, largest, 1.0)[:, 0]
         cross = self._similar(cross)
         cross[~self.present] = 0.0
-        return Local(gram, cross, self.own(), scale)
+        return cross, scale
+
+    def diagonal(self) -> FloatArray:
+        """Return (b, m) similarities of candidates with themselves, with the ridge."""
+        values: FloatArray = np.zeros(self.index.shape)
+        if self.kernel.base not in pairs.DISTANCES:  # that of a row to itself is zero
+            rows, place = np.unique(np.maximum(self.index, 0), return_inverse=True)
+            own = pairs.cross_values(
+                self.x, self.x[rows], rows[:, np.newaxis], self.kernel.base
+            )
+            values = own[:, 0][place.reshape(self.index.shape)]
+        values = self._similar(values)
+        values[~self.present] = 0.0
+        return self._with_ridge(values)
+
+    def _with_ridge(self, diagonal: FloatArray) -> FloatArray:
+        if self.kernel.ridge == 0:
+            return diagonal
+        ridge = self.kernel.ridge * diagonal.max(axis=1, initial=0.0, keepdims=True)
+        return diagonal + np.where(diagonal > 0, ridge, 0.0)
 
     def _cross_values(self) -> FloatArray:
         if isinstance(self.x, SparseGram):

@@ -23,27 +23,25 @@ def regressed(problem: Problem, *, l1_penalty: float = 0.0) -> Neighborhoods:
     Neighborhoods
         With J, without the penalty, and the certificate of the penalized problem.
     """
-    kernel = problem.kernel
     if problem.fused:
-        theta, certificate, gain, scale, own = qp.regress(
-            problem.x,
-            problem.queries,
-            problem.index,
-            base=kernel.base,
-            form=kernel.form,
-            coefficients=kernel.coefficients(problem.distance),
-            ridge=kernel.ridge,
-            l1_penalty=l1_penalty,
-        )
+        own, (cross, scale) = problem.own(), problem.scaled_cross()
     else:
         local = problem.local()
-        own, scale = local.own, np.broadcast_to(local.scale, len(problem.index))
-        far = (scale < 1.0)[:, np.newaxis]
-        cross = (
-            np.where(far, -1.0, local.cross - l1_penalty)
-            if l1_penalty > 0
-            else local.cross
+        own, cross = local.own, local.cross
+        scale = np.broadcast_to(local.scale, len(problem.index))
+    if l1_penalty > 0:  # beside what was scaled up it is beyond all measure
+        cross = np.where((scale < 1.0)[:, np.newaxis], -1.0, cross - l1_penalty)
+    if problem.fused:
+        theta, certificate, gain = qp.regress(
+            problem.x,
+            problem.index,
+            cross,
+            problem.diagonal(),
+            base=problem.kernel.base,
+            form=problem.kernel.form,
+            coefficients=problem.kernel.coefficients(problem.distance),
         )
+    else:
         theta, certificate, gain = qp.solve(local.gram, cross, problem.present)
     errors = 0.5 * own - scale**2 * gain
     theta *= scale[:, np.newaxis]

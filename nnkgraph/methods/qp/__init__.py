@@ -18,7 +18,7 @@ import numpy as np
 
 from nnkgraph.data.pairs import BASES
 from nnkgraph.data.similarity import FORMS
-from nnkgraph.methods.qp._active import new_workspace, solve_all
+from nnkgraph.methods.qp._active import new_workspace, solve_features, solve_grams
 from nnkgraph.runtime.jit import frozen
 
 __all__ = ["regress", "solve"]
@@ -49,65 +49,51 @@ def solve(gram: Any, cross: Any, present: Any) -> tuple[Any, Any, Any]:
         How far the objective lies below its value at zero, ``b' theta / 2`` at the
         optimum.
     """
-    theta, results = np.zeros(cross.shape), np.empty((4, len(cross)))
-    nothing, index = frozen(np.zeros((0, 0))), frozen(np.where(present, 0, -1))
+    theta, proof = np.zeros(cross.shape), np.empty((2, len(cross)))
     given = frozen(np.ascontiguousarray(gram)), frozen(np.ascontiguousarray(cross))
-    how = 0, 0, np.zeros((0, 0)), 0.0, 0.0
-    room = new_workspace(cross.shape[1], 0)
-    solve_all(nothing, nothing, index, *given, *how, room, theta, results)
-    return theta, results[0], results[1]
+    index = frozen(np.where(present, 0, -1))
+    solve_grams(*given, index, new_workspace(cross.shape[1], 0), theta, proof)
+    return theta, *proof
 
 
 def regress(
     x: Any,
-    queries: Any,
     index: Any,
+    cross: Any,
+    diagonal: Any,
     *,
     base: str,
     form: str,
     coefficients: Any,
-    ridge: float = 0.0,
-    l1_penalty: float = 0.0,
-) -> tuple[Any, Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any]:
     """Solve a block of kernel regressions, computing only what they need of K.
 
     Parameters
     ----------
     x : (n, d) array
         All rows.
-    queries : (b, d) array
-        The rows that are regressed.
     index : (b, m) array of int
-        Their candidates among x; -1 where there is none.
+        The candidates among x; -1 where there is none.
+    cross : (b, m) array of float64
+        The vectors b.
+    diagonal : (b, m) array of float64
+        The diagonals of the matrices K.
     base, form : str
-        What similarities are made from: names of ``pairs.BASES`` and
+        What all else of K is made from: names of ``pairs.BASES`` and
         ``similarity.FORMS``.
     coefficients : (b, 2) array
-        The form's coefficients for every query.
-    ridge : float
-        Share of the largest diagonal entry that is added to the diagonal, which makes
-        the solution unique where K is singular by nature.
-    l1_penalty : float
-        What is taken off every similarity of query and candidate, as l1 does.
+        The form's coefficients for every problem.
 
     Returns
     -------
-    theta : (b, m) array of float64
-        The solutions, divided by the scale.
-    certificate : (b,) array of float64
-        As ``solve`` returns it.
-    gain : (b,) array of float64
-        As ``solve`` returns it, divided by the square of the scale.
-    scale : (b,) array of float64
-        1, except where all similarities of a query are so small that they would lose
-        their digits.
-    own : (b,) array of float64
-        The queries' similarities with themselves.
+    theta, certificate, gain : arrays of float64
+        As ``solve`` returns them.
     """
-    theta, results = np.zeros(index.shape), np.empty((4, len(index)))
-    nothing, index = frozen(np.zeros((0, 0))), np.ascontiguousarray(index, np.int64)
-    rows = frozen(x), frozen(queries), frozen(index), nothing, nothing
-    how = BASES.index(base), FORMS.index(form), coefficients, ridge, l1_penalty
-    room = new_workspace(index.shape[1], x.shape[1])
-    solve_all(*rows, *how, room, theta, results)
-    return theta, *results
+    theta, proof = np.zeros(cross.shape), np.empty((2, len(cross)))
+    index = frozen(np.ascontiguousarray(index, np.int64))
+    known = frozen(x), index, frozen(cross), frozen(diagonal)
+    how = BASES.index(base), FORMS.index(form), coefficients
+    solve_features(
+        *known, *how, new_workspace(index.shape[1], x.shape[1]), theta, proof
+    )
+    return theta, *proof

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from nnkgraph.data import sums
-from nnkgraph.data.similarity import exponential, similarity_row
-from nnkgraph.data.sums import copy_columns, copy_point, squared_distances, value_row
+from nnkgraph.data.similarity import similarity_row
+from nnkgraph.data.sums import copy_columns, squared_distances, value_row
 from nnkgraph.runtime.jit import compiled, inner
 
 # Rows of the numbers ``w``, one per atom.
@@ -60,10 +60,6 @@ _FIRM = 1e-6
 
 _MOST_PROOFS = 8
 """How often the exact residual may find that a problem is not solved after all."""
-
-
-_SMALLEST = 1e-250
-"""Where all similarities are below this, they are scaled up before they are used."""
 
 
 def new_workspace(m: int, d: int) -> tuple[Any, ...]:
@@ -279,106 +275,60 @@ def _minimize(  # noqa: C901, PLR0912, PLR0915 - its parts need all that is know
 
 
 @inner
-def _take_gram(gram: Any, cross: Any, q: int, m: int, w: Any, n: Any, K: Any) -> None:
-    """Set a problem whose matrix is given, as a packed triangle."""
-    for i in range(m):
-        w[B, i] = cross[q, n[PLACE, i]]
-        start = n[PLACE, i] * (n[PLACE, i] + 1) // 2
-        for j in range(i + 1):
-            K[i, j] = K[j, i] = gram[q, start + n[PLACE, j]]
-        for j in range(m, K.shape[1]):
-            K[i, j] = 0.0
-        w[DIAGONAL, i] = K[i, i]
-        n[KNOWN, i] = 1
-
-
-@inner
-def _take_features(  # noqa: C901 - what was read is used at once
-    x: Any,
-    queries: Any,
-    q: int,
-    m: int,
-    base: int,
-    form: int,
-    coefficients: Any,
-    ridge: float,
-    columns: Any,
-    point: Any,
-    w: Any,
-    n: Any,
-) -> tuple[float, float]:
-    """Set a problem whose matrix is computed as it is needed.
-
-    Returns what B was divided by, where all of it would vanish, and the similarity of
-    the query with itself.
-    """
-    copy_columns(x, n, ATOM, 0, m, columns)
-    copy_point(queries, q, point)
-    own = 0.0
-    for i in range(m):
-        w[DIAGONAL, i] = 0.0
-        n[KNOWN, i] = 0
-    if base in (1, 2):  # of products; the distance of a row to itself is zero
-        for t in range(columns.shape[0]):
-            own += point[0, t] * point[0, t]
-            for i in range(m):
-                w[DIAGONAL, i] += columns[t, i] * columns[t, i]
-    w[DIAGONAL, m] = own  # beside the others, there is room for one more
-    similarity_row(form, coefficients, q, w, DIAGONAL, m + 1)
-    own, largest = w[DIAGONAL, m], 0.0
-    for i in range(m):
-        largest = max(largest, w[DIAGONAL, i])
-    for i in range(m):
-        if w[DIAGONAL, i] > 0.0:
-            w[DIAGONAL, i] += ridge * largest
-    value_row(columns, x.shape[1], point, 0, base, w, B, w.shape[1])
-    nearest, scale = np.inf, 1.0
-    for i in range(m):
-        nearest = min(nearest, w[B, i])
-    if form == 1 and m > 0:
-        largest = exponential(coefficients[q, 0] * nearest)
-        if largest < _SMALLEST:
-            scale = largest
-            for i in range(m):
-                w[B, i] -= nearest
-    similarity_row(form, coefficients, q, w, B, m)
-    return scale, own
+def _set_problem(q: int, index: Any, cross: Any, w: Any, n: Any) -> int:
+    """Take the atoms that there are of a problem, and b; return how many."""
+    m = 0
+    for i in range(index.shape[1]):
+        if index[q, i] >= 0:
+            n[PLACE, m], n[ATOM, m], n[KNOWN, m] = i, index[q, i], 0
+            w[B, m] = cross[q, i]
+            m += 1
+    return m
 
 
 @compiled
-def solve_all(
+def solve_features(
     x: Any,
-    queries: Any,
     index: Any,
-    gram: Any,
     cross: Any,
+    diagonal: Any,
     base: int,
     form: int,
     coefficients: Any,
-    ridge: float,
-    l1_penalty: float,
     room: Any,
     theta: Any,
-    results: Any,
+    proof: Any,
 ) -> None:
     columns, point, w, n, K, L, C = room
     for q in range(index.shape[0]):
-        m = 0
-        for i in range(index.shape[1]):
-            if index[q, i] >= 0:
-                n[PLACE, m], n[ATOM, m] = i, index[q, i]
-                m += 1
-        if gram.shape[1] > 0:
-            _take_gram(gram, cross, q, m, w, n, K)
-        else:
-            results[2, q], results[3, q] = _take_features(
-                x, queries, q, m, base, form, coefficients, ridge, columns, point, w, n
-            )
-        if l1_penalty > 0.0:
-            for i in range(m):  # beside what was scaled up it is beyond all measure
-                w[B, i] = w[B, i] - l1_penalty if results[2, q] == 1.0 else -1.0
-        results[0, q], results[1, q] = _minimize(
+        m = _set_problem(q, index, cross, w, n)
+        for i in range(m):
+            w[DIAGONAL, i] = diagonal[q, n[PLACE, i]]
+        copy_columns(x, n, ATOM, 0, m, columns)
+        proof[0, q], proof[1, q] = _minimize(
             columns, point, w, n, K, L, C, m, base, form, coefficients, q
+        )
+        for i in range(n[COUNT, 0]):
+            theta[q, n[PLACE, n[CHOSEN, i]]] = w[THETA, i]
+
+
+@compiled
+def solve_grams(
+    gram: Any, cross: Any, index: Any, room: Any, theta: Any, proof: Any
+) -> None:
+    columns, point, w, n, K, L, C = room
+    for q in range(index.shape[0]):
+        m = _set_problem(q, index, cross, w, n)
+        for i in range(m):
+            start = n[PLACE, i] * (n[PLACE, i] + 1) // 2
+            for j in range(i + 1):
+                K[i, j] = K[j, i] = gram[q, start + n[PLACE, j]]
+            for j in range(m, K.shape[1]):
+                K[i, j] = 0.0
+            w[DIAGONAL, i] = K[i, i]
+            n[KNOWN, i] = 1
+        proof[0, q], proof[1, q] = _minimize(
+            columns, point, w, n, K, L, C, m, 0, 0, w, 0
         )
         for i in range(n[COUNT, 0]):
             theta[q, n[PLACE, n[CHOSEN, i]]] = w[THETA, i]
