@@ -43,11 +43,11 @@ def test_the_solver_computes_the_same_distances(d):
     index = np.arange(1, 31)[np.newaxis]
     rates = np.array([[-0.1, 0.0]])
     task = {"base": "squared-distance", "form": "exponential", "coefficients": rates}
-    theta, _, gain, *_ = qp.regress(x, x[:1], index, **task)
     gram = similarities("exponential", rates, within_values(x, index, task["base"]))
     cross = similarities(
         "exponential", rates, cross_values(x, x[:1], index, task["base"])
     )
+    theta, _, gain = qp.regress(x, index, cross, np.ones(cross.shape), **task)
     same, _, as_much = qp.solve(gram, cross, index >= 0)
     assert (theta == same).all()
     assert gain == as_much

@@ -1,5 +1,7 @@
 """The solver: exact, proven, and never surprised by singular matrices."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import SAMPLES
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import nnkgraph
+from nnkgraph.kernels import Problem
 from nnkgraph.methods import _pursuit, qp
 from nnkgraph.methods.qp import _active
 
@@ -145,15 +148,15 @@ def regress(x, k=None, *, base="squared-distance", sigma=1.0, ridge=0.0):
     else:
         form, coefficients = "affine", [1.0, 0.0]
     index = np.arange(1, len(x))[np.newaxis]
-    return qp.regress(
-        x,
-        x[:1],
-        index,
-        base=base,
-        form=form,
-        coefficients=np.array([coefficients]),
-        ridge=ridge,
+    coefficients = np.array([coefficients])
+    kernel = SimpleNamespace(
+        base=base, form=form, ridge=ridge, coefficients=lambda _: coefficients
     )
+    problem = Problem(x, x[:1], index, np.zeros(index.shape), kernel)
+    cross, scale = problem.scaled_cross()
+    how = {"base": base, "form": form, "coefficients": coefficients}
+    solved = qp.regress(x, index, cross, problem.diagonal(), **how)
+    return *solved, scale, problem.own()
 
 
 @given(

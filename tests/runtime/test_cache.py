@@ -132,14 +132,14 @@ def test_a_cache_that_others_could_write_to_is_refused(place):
 @pytest.mark.slow
 def test_a_megabyte_for_temporary_files_is_enough(place):
     """What is missing in the shared cache is compiled, and cannot be kept."""
-    for path in (place / "cache").glob("*/*._row_hashes-*"):
+    for path in (place / "cache").glob("*/*._squared_distances-*"):
         path.unlink()
     here = faults.open_folder()
     wrapper = faults.mounted(here, "1m")
     job = start(place, *BUILD, "-j", "2", before=wrapper, env={"TMPDIR": str(here)})
     here.rmdir()
     assert job.returncode == 0, job.stderr
-    assert "nnkgraph.data.pairs._row_hashes" in job.compiled
+    assert "nnkgraph.data.pairs._squared_distances" in job.compiled
     assert "cache" not in job.stderr.lower()
 
 
