@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nnkgraph.data import pairs
 from nnkgraph.data.pairs import cross_values, first_equal_rows, within_values
 from nnkgraph.data.similarity import similarities
 
@@ -84,3 +85,18 @@ def test_equal_rows_are_found_whatever_the_sign_of_their_zeros():
     x = np.array([[1.0, 0.0], [2.0, 3.0], [1.0, -0.0], [2.0, 3.0], [2.0, 3.5]])
     assert first_equal_rows(x).tolist() == [0, 1, 0, 1, 4]
     assert first_equal_rows(x.astype(np.float32)).tolist() == [0, 1, 0, 1, 4]
+
+
+def test_rows_with_the_same_hash_are_told_apart():
+    """The hash is a sum of products: for any first number there is a second."""
+    a, b = (int(f) for f in pairs._mixed(np.array([1, 2], np.uint64)) | np.uint64(1))
+    first, second = (int(n) for n in pairs._bits(np.array([3.0, 5.0])))
+    other = int(pairs._bits(np.array([4.0]))[0])
+    rest = (second + (first - other) * a * pow(b, -1, 2**64)) % 2**64
+    bits = np.array([rest ^ (rest >> 32)], np.uint64)
+    twin = bits.view(np.float64)[0]
+    assert np.isfinite(twin)
+    x = np.array([[3.0, 5.0], [4.0, twin], [3.0, 5.0], [4.0, twin], [7.0, 7.0]])
+    hashes = pairs._bits(x) @ np.array([a, b], np.uint64)
+    assert len(set(hashes.tolist())) == 2
+    assert first_equal_rows(x).tolist() == [0, 1, 0, 1, 4]

@@ -11,11 +11,12 @@ import time
 from pathlib import Path
 
 import faults
+import numba
 import numpy as np
 import pytest
 
 import nnkgraph
-from nnkgraph.runtime import cache, compiling
+from nnkgraph.runtime import cache, compiling, jit
 
 HOME = Path(nnkgraph.__file__).parent
 STOPPED = 99
@@ -268,7 +269,7 @@ def test_a_damaged_file_is_not_read(tmp_path):
 
 def test_compiled_functions_take_names_from_modules_that_the_state_covers():
     """A constant of another module could change, and old code would go on with it."""
-    doors = {"compiled", "inlined", "intrinsic"}
+    doors = {"compiled", "inner", "intrinsic"}
     sources = cache._sources()
     strange = []
     for file, text in sources.items():
@@ -321,3 +322,26 @@ def test_signals_while_compiling_end_a_run_in_good_order(case, name):
         case.assert_alone(job.pid)
         assert [one.name for one in case.here.iterdir()] == ["x.npy"]
         assert [one.name for one in case.tmp.iterdir()] == [cold.name]
+
+
+def test_what_we_change_of_numba_ends_with_our_own_compiling():
+    from numba.core import registry
+
+    context = registry.cpu_target.typing_context
+
+    @jit.compiled
+    def twice(x):
+        return 2 * x + 1
+
+    @jit.compiled
+    def broken(x):
+        return x.no_such_attribute
+
+    assert twice(3) == 7
+    with pytest.raises(numba.TypingError):
+        broken(3)
+    assert "resolve_function_type" not in vars(context)
+    theirs = numba.njit(lambda x: 2 * x + 1)
+    assert theirs(3.5) == 8.0
+    flags = theirs.overloads[theirs.signatures[0]].metadata["pipeline_times"]
+    assert any("literal" in step for step in flags["nopython"])  # all of numba's steps
