@@ -32,7 +32,7 @@ class _Listener(numba.core.event.Listener):  # type: ignore[misc]
         """Say it, of the first function only; note it, where that is wanted."""
         if self.tell is not None and not self.told:
             self.told = True
-            self.tell("compiling what runs for the first time: up to a minute")
+            self.tell("compiling what runs for the first time: some seconds")
         if log := os.environ.get(LOG):
             function = event.data["dispatcher"].py_func
             with Path(log).open("a") as stream:

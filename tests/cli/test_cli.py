@@ -460,7 +460,7 @@ def test_compiling_is_announced_once_also_in_a_log(capsys, monkeypatch):
         return capsys.readouterr().err
 
     monkeypatch.setattr(compiling.listener, "told", False)
-    assert said() == "compiling what runs for the first time: up to a minute\n"
+    assert said() == "compiling what runs for the first time: some seconds\n"
     assert not said()
 
 
