@@ -13,6 +13,9 @@ from pathlib import Path
 from bench.ratio import Line
 
 SUITES = ("solve", "solvers", "search", "command", "auto", "stages", "growth")
+PAGE = "neighbors"
+"""What is no ratio: time over recall of many searches, as a page of docs/."""
+
 QUICK = ("solve", "solvers", "search", "command")
 
 
@@ -47,12 +50,20 @@ def show(line: Line) -> str:
 def main() -> None:
     """Parse the command line, run, print."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("suite", nargs="*", help=f"{', '.join(SUITES)} [the first 4]")
+    parser.add_argument(
+        "suite", nargs="*", help=f"{', '.join(SUITES)} or {PAGE} [the first 4]"
+    )
     parser.add_argument("--data", type=Path, help="a folder of .npz files with X")
     parser.add_argument("--threads", type=int, default=2, help="for both sides [2]")
     parser.add_argument("--repeat", type=int, default=5, help="measurements [5]")
     parser.add_argument("--json", action="store_true", help="one object per line")
+    parser.add_argument("--only", default="", help=f"sets of {PAGE} with this name")
     options = parser.parse_args()
+    if options.suite == [PAGE]:
+        from bench import neighbors
+
+        neighbors.page(options.data, options.threads, options.only)
+        return
     if unknown := set(options.suite) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}")
     if not options.json:
