@@ -21,6 +21,7 @@ from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, new_array, row_slices, within_memory
+from nnkgraph.search.auto import LOW_RECALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph import kernels, methods
-
-LOW_RECALL = 0.98
-"""Below this an approximate search is worth a warning."""
 
 
 @within_memory
@@ -343,6 +341,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
             more=solved.facts,
             warnings=[
                 *solved.warnings,
+                *candidates.warnings,
                 *report.bandwidth_warnings(settings["sigma"], report.reach(candidates)),
                 *method.remarks(candidates, found),
                 *report.graph_warnings(facts, apart, solved.tips),

@@ -139,6 +139,7 @@ def search_facts(candidates: Candidates) -> dict[str, Any]:
     return {
         "backend": candidates.backend,
         "recall": 1.0 if candidates.exact else candidates.recall,
+        "recall_interval": candidates.recall_interval,
         "threads": candidates.threads,
     }
 

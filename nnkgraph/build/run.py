@@ -24,7 +24,7 @@ from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
 from nnkgraph.runtime.executors import Executor, Pool, open_pool
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.search import Search, Wanted, index_dtype
-from nnkgraph.search.auto import exact_seconds, kdtree_seconds
+from nnkgraph.search.auto import exact_seconds, judged, kdtree_seconds
 from nnkgraph.search.exact import GRAIN
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Run:
             origin=self.rows.origin,
             first=self.rows.first,
             on_rows=on_rows,
+            say=self.progress.say,
         )
 
     def prepared(self, points: Features) -> Any:
@@ -117,7 +118,9 @@ class Run:
                 return Candidates(nothing.astype(index_dtype(n)), nothing)
             kept, find = self.checkpoint, self.settings.search.find
             wanted = replace(self.wanted(k, on_rows), checkpoint=kept, span=self.span)
-            return found_once(kept, n, k, lambda: find(wanted), self.span)
+            return found_once(
+                kept, n, k, lambda: judged(find(wanted), wanted), self.span
+            )
 
     def find_and_fit(self) -> tuple[Candidates, Kernel]:
         """Find what the method chooses from; fit the kernel to the k best of it."""
@@ -274,7 +277,9 @@ ABOUT: dict[str, Any] = {
     "exact": bool,
     "threads": int,
     "recall": float | int | None,
+    "recall_interval": list | tuple | None,
     "notes": list,
+    "warnings": list,
 }
 """What is known about candidates besides their arrays."""
 
@@ -309,7 +314,8 @@ def check_candidates(block: Block, n: int) -> None:
 
 def kept_candidates(block: Block) -> Candidates:
     """Return candidates that were kept."""
-    about = {**block.about, "notes": tuple(map(str, block.about["notes"]))}
+    texts = ("notes", "warnings")
+    about = block.about | {name: tuple(map(str, block.about[name])) for name in texts}
     return Candidates(block.arrays["index"], block.arrays["distance"], **about)
 
 

@@ -68,14 +68,12 @@ def write_report(
 def say_result(source: str, output: str, full: dict[str, Any]) -> None:
     """Say what was built, from what, and how well."""
     talk.summary(*full["notes"])
-    recall = full["search"]["recall"]
-    approximate = recall is not None and recall < 1
     copies = 0 if "shard" in full else full["duplicates"]
     talk.summary(
         f"{source}: {full['method']}, {full['kernel']}"
         + ("" if full["sigma"] is None else f", sigma {full['sigma']:.6g}")
         + f", k {full['k']}, search {full['search']['backend']}"
-        + (f", recall {recall:.4f} (estimated)" if approximate else "")
+        + recall_words(full["search"])
         + (f", {copies} copies of rows" if copies else "")
     )
     if "shard" in full:
@@ -92,6 +90,16 @@ def say_result(source: str, output: str, full: dict[str, Any]) -> None:
         say_sidecar(output)
         _say_growth(full)
     _say_end(output, full)
+
+
+def recall_words(search: dict[str, Any]) -> str:
+    """Return the recall of an approximate search, to be appended to its name."""
+    recall = search["recall"]
+    if recall is None or recall == 1:
+        return ""
+    low, high = search.get("recall_interval") or (None, None)
+    known = "estimated" if low is None else f"estimated, {low:.4f} to {high:.4f}"
+    return f", recall {recall:.4f} ({known})"
 
 
 def say_sidecar(output: str) -> None:

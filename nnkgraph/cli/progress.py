@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from nnkgraph.cli import files, talk
 from nnkgraph.runtime.progress import Stages
@@ -14,6 +14,19 @@ _PATIENCE = 3.0
 
 class Progress(Stages):
     """Stages that the user can watch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Say it at once, and once."""
+        self.said.append(text)
+        talk.summary(text)
+
+    def unsaid(self, notes: Iterable[str]) -> list[str]:
+        """Return what was not said before."""
+        return [note for note in notes if note not in self.said]
 
     def begin(self, name: str, total: int, unit: str) -> _Heard:
         """Show a bar or write lines, or neither with --quiet; look at the inputs."""

@@ -19,6 +19,9 @@ class Stages:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
+    def say(self, text: str) -> None:
+        """Tell what is going to happen."""
+
     def begin(
         self, name: str, total: int, unit: str
     ) -> tuple[Callable[[int], object], Callable[[], object]]:

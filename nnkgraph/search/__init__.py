@@ -56,6 +56,9 @@ class Wanted:
     on_rows: Callable[[int], object] = lambda _: None
     """Hears how many rows were just done."""
 
+    say: Callable[[str], object] = lambda _: None
+    """Hears what is going to be done."""
+
     checkpoint: Checkpoint | None = None
     """Where finished blocks are kept, if they are."""
 

@@ -41,15 +41,39 @@ class Auto(Plain):
         search, why = self.chosen(wanted.x, wanted.k, wanted.base)
         if wanted.span is not None:
             check_by_rows(search)
-        found = search.find(wanted)
         n, d = wanted.x.shape
         note = f"search: {registry.spec(search)} was chosen for {n} x {d} ({why})"
+        wanted.say(note)
+        found = search.find(wanted)
         return dataclasses.replace(found, notes=(note, *found.notes))
 
     def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
         """Search exactly: queries are few."""
         exact: Search = registry.create("search", "exact")
         return exact.query(wanted, points)
+
+
+LOW_RECALL = 0.98
+"""Below this an approximate search is warned of: an edge needs both of its ends."""
+
+GOOD_RECALL = 0.99
+
+
+def judged(found: Candidates, wanted: Wanted) -> Candidates:
+    """Add what can be done about it where a search has missed too much."""
+    recall = found.recall
+    if found.exact or recall is None or recall >= GOOD_RECALL:
+        return found
+    (n, d), dense = wanted.x.shape, not isinstance(wanted.x, SparseRows)
+    by_products = wanted.base == "squared-distance"
+    seconds = exact_seconds(n, d) if by_products else direct_seconds(n, d)
+    text = (
+        f"an estimated share of {recall:.3f} of the nearest neighbors was found, and "
+        "an edge needs both of its ends; `search='exact'` finds all"
+    ) + (f" and takes {_rough(seconds)}" if dense else "")
+    if recall < LOW_RECALL:
+        return dataclasses.replace(found, warnings=(*found.warnings, text))
+    return dataclasses.replace(found, notes=(*found.notes, f"search: {text}"))
 
 
 def choose(n: int, d: int, k: int, base: str) -> tuple[str, str]:

@@ -132,12 +132,13 @@ class Precomputed(Plain):
                 f"{self._name}: {missing} of {index.size} candidates are missing "
                 "(too few columns, -1, repeats, or the row itself)"
             )
+        known = estimated_recall(wanted, score)
         return Candidates(
             index,
             distance_of(score, wanted.base),
             backend="precomputed",
             exact=False,
-            recall=estimated_recall(wanted, index),
+            **known,
             notes=tuple(notes),
         )
 

@@ -250,13 +250,14 @@ def completed(
         index[short] = nearest(wanted, short)
         index[short], score[short] = ranked(x, x[short], index[short], wanted.base)
     index, score = repair(index, score)
+    known = estimated_recall(wanted, score)
     return Candidates(
         index,
         distance_of(score, wanted.base),
         backend=backend,
         exact=False,
         threads=threads,
-        recall=estimated_recall(wanted, index),
+        **known,
     )
 
 

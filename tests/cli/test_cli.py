@@ -516,7 +516,8 @@ def test_the_report_has_every_field_that_scripts_rely_on(run, points, tmp_path):
     assert parts <= report["timings"]["total"]
     assert report["peak_memory_bytes"] > 10e6
     assert set(report["certificate"]) >= {"kkt_max", "kkt_mean", "nodes_failed"}
-    assert set(report["search"]) == {"backend", "recall", "threads"}
+    facts = {"backend", "recall", "recall_interval", "threads"}
+    assert set(report["search"]) == facts
     assert set(report["input"]) == {"name", "shape", "dtype", "sha256"}
 
 

@@ -77,7 +77,8 @@ def _build_one(
             return
         known = _made(job, place, matrix, settings, run)
     full = outcome.write_report(job.report, known, run)
-    outcome.say_result(job.features, job.output, full)
+    said = {**full, "notes": run.unsaid(full["notes"])}
+    outcome.say_result(job.features, job.output, said)
     outcome.check_quality(job.output, full, min_recall)
 
 

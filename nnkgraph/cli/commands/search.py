@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, progress, talk
+from nnkgraph.cli import options, outcome, talk
 from nnkgraph.cli.commands.build import check_shard_file
 from nnkgraph.cli.files import Files, folder_of
 
@@ -24,7 +22,7 @@ _STORED = ("kernel", "scale", "duplicates", "seed")
 @options.features_arg
 @options.output_opt
 @options.shared("k kernel search scale duplicates workers")
-@options.shared("executor shard memory resume block_timeout seed")
+@options.shared("executor shard memory resume block_timeout seed report")
 @options.for_features
 @options.shared("no_clobber")
 def command(
@@ -33,6 +31,7 @@ def command(
     shard: Shard | None,
     memory: int | None,
     resume: str | None,
+    report: str | None,
     files: Files,
     **settings: Any,
 ) -> None:
@@ -49,8 +48,8 @@ def command(
       nnkgraph build points.npy -o graph.npz --search precomputed:path=knn.npz
       nnkgraph search points.npy -o 2.npz --shard 2/7
     """
-    from nnkgraph.build import report, shards
-    from nnkgraph.runtime.arrays import limited
+    from nnkgraph.build import shards
+    from nnkgraph.build.report import provenance, search_facts
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     files.expect(features)
@@ -59,32 +58,40 @@ def command(
         files.check_output(output, format=write_format, kind="candidates")
     else:
         check_shard_file(output, write_format, files)
-    click.get_current_context().with_resource(limited(memory))
-    matrix = files.features(features, kernel=settings["kernel"], sparse="rows")
-    running: dict[str, Any] = {"resume": resume, "progress": progress.Progress()}
-    running["shared_dir"] = folder_of(output)
-    if shard is None:
-        found = nnkgraph.find_candidates(matrix, **settings, **running)
-        n, k = (int(size) for size in found.index.shape)
-        used = {name: settings[name] for name in _STORED}
-        about = report.provenance(matrix, {**used, "k": k, "search": found.backend})
-        formats.write_candidates(output, found, provenance=about, format=write_format)
-        notes = found.notes
-        done = _said(n, k, found.backend, found.recall)
-    else:
-        part = shards.search_shard(matrix, shard, **settings, **running)
-        shards.write_part(output, part)
-        notes = part.notes
-        known = part.candidates.about
-        done = _said(len(part.rows), part.width, known["backend"], known["recall"])
-        done = f"shard {shard}, {done}"
+    outcome.check_report(report, output, files)
+    run = outcome.Measured()
+    with run.within(memory):
+        with run("read"):
+            kernel = settings["kernel"]
+            matrix = files.features(features, kernel=kernel, sparse="rows")
+        running: dict[str, Any] = {"resume": resume, "progress": run}
+        running["shared_dir"] = folder_of(output)
+        if shard is None:
+            found = nnkgraph.find_candidates(matrix, **settings, **running)
+            known = {name: settings[name] for name in _STORED}
+            known |= {"k": found.index.shape[1], "search": found.backend}
+            about = provenance(matrix, known)
+            with run("write"):
+                formats.write_candidates(
+                    output, found, provenance=about, format=write_format
+                )
+            known = {**about, "nodes": len(found.index), "search": search_facts(found)}
+            told: dict[str, Any] = {"notes": found.notes, "warnings": found.warnings}
+        else:
+            part = shards.search_shard(matrix, shard, **settings, **running)
+            with run("write"):
+                shards.write_part(output, part)
+            known = {"shard": str(shard), "nodes": len(part.rows), "k": part.width}
+            known["search"] = part.candidates.about
+            told = {"notes": part.notes, "warnings": ()}
     if resume:
         remove_checkpoint(Path(resume))
-    talk.warning(*matrix.warnings)
-    talk.summary(*notes, f"{output}: {done}")
-
-
-def _said(n: int, width: int, backend: str, recall: float | None) -> str:
-    """Return how many candidates were found, and how."""
-    known = "" if recall is None else f", recall {recall:.4f} (estimated)"
-    return f"{width} candidates for each of {n} rows, {backend}{known}"
+    told = {name: list(texts) for name, texts in told.items()}
+    full = outcome.write_report(report, {**known, **told}, run)
+    search = full["search"]
+    said = f"{full['k']} candidates for each of {full['nodes']} rows, "
+    said += search["backend"] + outcome.recall_words(search)
+    if shard is not None:
+        said = f"shard {shard}, {said}"
+    talk.summary(*run.unsaid(full["notes"]), f"{output}: {said}")
+    talk.warning(*matrix.warnings, *(f"{output}: {one}" for one in full["warnings"]))
