@@ -312,30 +312,51 @@ def _write(path: Path, data: bytes) -> None:
             part.unlink(missing_ok=True)
 
 
-class _Lock:
-    """Keeps other processes from compiling the same function at the same time."""
+LOCKS = "locks"
+"""The file of a state that processes lock while they compile."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stream: Any = None
-        with suppress(OSError):
-            self._stream = path.open("ab")
-            self._wait(time.monotonic() + _LONGEST_WAIT)
+
+@functools.cache
+def _locks(folder: Path) -> int | None:
+    """Open the locks of a state; None where that cannot be.
+
+    The file stays open: closing it once would end all locks of this process.
+    """
+    try:
+        return os.open(folder / LOCKS, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return None
+
+
+class _Lock:
+    """Keeps other processes from compiling the same function at the same time.
+
+    Each function is a byte of one file. Locks end with a process that is killed, and
+    leave nothing behind.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._file, self._byte = _locks(folder), int(name[-12:], 16)
+        if self._file is not None:
+            with suppress(OSError):
+                self._wait(time.monotonic() + _LONGEST_WAIT)
 
     def _wait(self, end: float) -> None:
         while time.monotonic() < end:
             try:
                 # Not flock: a process that is forked from this one must not have it.
-                fcntl.lockf(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._set(fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
                 time.sleep(0.02)  # and not in the call, where no signal is heard
             else:
                 return
 
+    def _set(self, kind: int) -> None:
+        if self._file is not None:
+            fcntl.lockf(self._file, kind, 1, self._byte)
+
     def release(self) -> None:
-        if self._stream is not None:
-            self._path.unlink(missing_ok=True)
-            self._stream.close()
+        self._set(fcntl.LOCK_UN)
 
 
 class Cache:
@@ -365,7 +386,7 @@ class Cache:
                 return found
         if (own := private()) is None:
             return None
-        lock = _Lock(own / f"{name}.lock")
+        lock = _Lock(own, name)
         if found := self._load(own / name, context):  # by another, while we waited
             lock.release()
             return found

@@ -102,7 +102,7 @@ def warm(
     if place and own and not check:
         own.chmod(0o755)
     found = own.rglob("*") if own else ()
-    files = [one for one in found if one.is_file() and one.suffix != ".lock"]
+    files = [one for one in found if one.is_file() and one.name != cache.LOCKS]
     return Warmed(
         str(own),
         cache.target()[0],
