@@ -310,7 +310,7 @@ class Exact(Plain):
             below, asking = sparse_inputs(wanted, points), range(n, n + len(points))
             return _run(wanted, select_sparse_block, below, asking, wanted.on_rows)
         if wanted.base in MULTIPLIED:
-            inputs: Any = with_queries(prepare(wanted, pool), points, pool)
+            inputs: Any = with_queries(prepare(wanted, pool), points, pool.share)
             function: Any = _search_block
         else:
             inputs = replace(direct_inputs(wanted), points=pool.share(points))
