@@ -161,6 +161,9 @@ class Candidates:
     recall: float | None = None
     """Share of the true nearest nodes that were found, estimated on a sample."""
 
+    recall_interval: tuple[float, float] | None = None
+    """Where that share is with 95 % confidence, where somebody knows."""
+
     notes: tuple[str, ...] = ()
     """What the user should know about how they were found."""
 

@@ -78,6 +78,9 @@ class LeaderInputs:
     leaders: Any
     """The leaders as a search needs them."""
 
+    rows: Shared | None
+    """The rows that ask, where not all do."""
+
     many: int
     """How many leaders are wanted for each row."""
 
@@ -88,19 +91,24 @@ class LeaderInputs:
 
 
 def nearest_leaders(
-    wanted: Wanted, leaders: IndexArray, many: int, words: tuple[int, ...]
+    wanted: Wanted,
+    leaders: IndexArray,
+    many: int,
+    words: tuple[int, ...],
+    rows: IndexArray | None = None,
 ) -> Any:
-    """Return the numbers of every row's nearest leaders, the nearest first.
+    """Return the numbers of the nearest leaders of all or some rows, the nearest first.
 
     Ties go by a hash of row and leader: rows that are equally far from all leaders would
     else all come to the same.
     """
-    pool, n = wanted.pool, len(wanted.x)
+    pool, n = wanted.pool, len(wanted.x) if rows is None else len(rows)
     many = min(many, len(leaders))
     x: Any = share_rows(pool, wanted.x)
-    rows = leader_rows(wanted.x, leaders, wanted.base, many, pool)
+    led = leader_rows(wanted.x, leaders, wanted.base, many, pool)
     found = pool.output((n, many), np.int32)
-    inputs = LeaderInputs(x, rows, many, words, wanted.base)
+    asking = None if rows is None else pool.share(rows)
+    inputs = LeaderInputs(x, led, asking, many, words, wanted.base)
     blocks.run(pool, _assign_block, inputs, (found,), rows=n, block=1024)
     return found.open()
 
@@ -119,8 +127,11 @@ def leader_rows(
 
 
 def _assign_block(inputs: LeaderInputs, start: int, stop: int) -> tuple[IndexArray]:
-    x = inputs.x.open()
-    return (assigned(inputs, x[start:stop], np.arange(start, stop)),)
+    x, rows = inputs.x.open(), slice(start, stop)
+    numbers = np.arange(start, stop)
+    if inputs.rows is not None:
+        numbers = rows = np.asarray(inputs.rows.open()[start:stop])  # type: ignore[assignment]
+    return (assigned(inputs, x[rows], numbers),)
 
 
 def assigned(inputs: LeaderInputs, points: Any, numbers: IndexArray) -> IndexArray:
@@ -181,3 +192,48 @@ def groups_of(member: Any, many: int, count: int) -> tuple[IndexArray, IndexArra
     rows = np.empty(edges[-1], np.int32)
     _collect(frozen(member), many, edges[:-1].copy(), rows)
     return rows, edges
+
+
+_WITHIN = 1024
+"""Rows that groups should have which are made of one that is too large."""
+
+_TRIES = 2
+"""How often leaders are drawn inside a group before it is cut by row numbers."""
+
+
+def cut_groups(
+    wanted: Wanted,
+    rows: IndexArray,
+    edges: IndexArray,
+    most: int,
+    words: tuple[int, ...],
+) -> tuple[IndexArray, IndexArray]:
+    """Return groups of at most so many rows: larger ones are divided among leaders."""
+    sizes = np.diff(edges)
+    if sizes.max(initial=0) <= most:
+        return rows, edges
+    pieces: list[IndexArray] = []
+    for number, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        members = rows[start:stop]
+        pieces += _pieces(wanted, members, most, (*words, number))
+    lengths = np.array([0, *map(len, pieces)])
+    return np.concatenate(pieces), np.cumsum(lengths)
+
+
+def _pieces(
+    wanted: Wanted, rows: IndexArray, most: int, words: tuple[int, ...], tries: int = 0
+) -> list[IndexArray]:
+    if len(rows) <= most:
+        return [rows]
+    if tries == _TRIES:  # copies, or ties without end
+        return [rows[at : at + most] for at in range(0, len(rows), most)]
+    leaders = drawn(-(-2 * len(rows) // _WITHIN), rows, *words, tries)
+    found = nearest_leaders(wanted, leaders, 2, (*words, tries), rows)
+    inside, edges = groups_of(found, found.shape[1], len(leaders))
+    return [
+        piece
+        for start, stop in zip(edges[:-1], edges[1:], strict=True)
+        for piece in _pieces(
+            wanted, rows[inside[start:stop]], most, (*words, int(start)), tries + 1
+        )
+    ]

@@ -97,12 +97,19 @@ class RefineInputs:
 
 
 def share_pass(
-    pool: Pool, x: Any, order: Any, index: Any, new: Any, lists: Lists, base: str, e: int
+    pool: Pool,
+    x: Shared,
+    order: Any,
+    index: Any,
+    new: Any,
+    lists: Lists,
+    base: str,
+    e: int,
 ) -> RefineInputs:
     """Share what a pass begins with."""
     who, start = turned(index, new)
-    arrays = (pool.share(one) for one in (x, order, index, new, who, start))
-    return RefineInputs(*arrays, lists.seen(pool), base, e)
+    arrays = (pool.share(one) for one in (order, index, new, who, start))
+    return RefineInputs(x, *arrays, lists.seen(pool), base, e)
 
 
 @inner
@@ -262,12 +269,16 @@ def _compare(  # noqa: C901 - one loop over one kind of groups
             offset[b], top[b] = np.float32(np.inf), -np.float32(np.inf)
         for b in range(m):
             offset[b], top[b] = _bound(size[b], score[members[b], last], factors)
+        # Few new ones meet all; where there are many, all meet those before them.
+        few = 2 * q < m
         for a in range(done, size_all, 2):
             if count + 4 * wide > out[0].shape[0]:
                 return count, at, a
             both = min(2, size_all - a)
+            if few and q <= a and a + both <= m:
+                continue
             if a + both <= m:
-                width = min(a + 1, q)
+                width = m if few else min(a + 1, q)
                 for o in range(both):
                     mine[o], high[o] = offset[a + o], top[a + o]
                     for t in range(d):
