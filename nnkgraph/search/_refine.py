@@ -271,13 +271,16 @@ def _compare(  # noqa: C901 - one loop over one kind of groups
             offset[b], top[b] = _bound(size[b], score[members[b], last], factors)
         # Few new ones meet all; where there are many, all meet those before them.
         few = 2 * q < m
-        for a in range(done, size_all, 2):
+        a = done
+        while a < size_all:
+            if few and q <= a < m:
+                a = m
+                continue
             if count + 4 * wide > out[0].shape[0]:
                 return count, at, a
-            both = min(2, size_all - a)
-            if few and q <= a and a + both <= m:
-                continue
-            if a + both <= m:
+            part = q if a < q else m if a < m else end if a < end else size_all
+            both = min(2, part - a)  # no two that are compared with others
+            if a < m:
                 width = m if few else min(a + 1, q)
                 for o in range(both):
                     mine[o], high[o] = offset[a + o], top[a + o]
@@ -291,14 +294,15 @@ def _compare(  # noqa: C901 - one loop over one kind of groups
                     mine[o], high[o] = _bound(length[o], far, factors)
                     for t in range(d):
                         points[o, t] = factor * seen[t, o]
-            width = -(-width // WIDTH) * WIDTH
-            _lines(columns, points, width, base, lines)
+            _lines(columns, points, -(-width // WIDTH) * WIDTH, base, lines)
             for o in range(both):
                 i = members[a + o]
                 for first in range(0, width, WIDTH):
                     for_me = below(lines[o], first, offset, high[o])
                     for_you = below(lines[o], first, mine[o], top)
                     mask = for_me | for_you
+                    if width - first < WIDTH:
+                        mask &= (np.uint32(1) << np.uint32(width - first)) - np.uint32(1)
                     while mask != 0:
                         bit = mask & -mask
                         j = members[first + lowest_bit(mask)]
@@ -316,6 +320,7 @@ def _compare(  # noqa: C901 - one loop over one kind of groups
                         if asked and value <= score[j, last]:
                             out[0][count], out[1][count], out[2][count] = j, i, value
                             count += 1
+            a += both
         done = 0
     return count, stop, 0
 
