@@ -139,8 +139,16 @@ def search_facts(candidates: Candidates) -> dict[str, Any]:
     return {
         "backend": candidates.backend,
         "recall": 1.0 if candidates.exact else candidates.recall,
+        "recall_interval": _interval(candidates),
         "threads": candidates.threads,
     }
+
+
+def _interval(candidates: Candidates) -> list[float] | None:
+    if candidates.exact:
+        return [1.0, 1.0]
+    known = candidates.recall_interval
+    return None if known is None else list(known)
 
 
 def own_similarity(

@@ -274,6 +274,7 @@ ABOUT: dict[str, Any] = {
     "exact": bool,
     "threads": int,
     "recall": float | int | None,
+    "recall_interval": list | tuple | None,
     "notes": list,
 }
 """What is known about candidates besides their arrays."""
@@ -310,6 +311,9 @@ def check_candidates(block: Block, n: int) -> None:
 def kept_candidates(block: Block) -> Candidates:
     """Return candidates that were kept."""
     about = {**block.about, "notes": tuple(map(str, block.about["notes"]))}
+    if about["recall_interval"] is not None:
+        low, high = about["recall_interval"]
+        about["recall_interval"] = float(low), float(high)
     return Candidates(block.arrays["index"], block.arrays["distance"], **about)
 
 

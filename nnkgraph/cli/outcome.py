@@ -65,6 +65,13 @@ def write_report(
     return full
 
 
+def recall_said(search: dict[str, Any]) -> str:
+    """Return a recall in words, with its interval where there is one."""
+    between = search.get("recall_interval")
+    said = "" if between is None else f"{between[0]:.4f} to {between[1]:.4f}, "
+    return f"{search['recall']:.4f} ({said}estimated)"
+
+
 def say_result(source: str, output: str, full: dict[str, Any]) -> None:
     """Say what was built, from what, and how well."""
     talk.summary(*full["notes"])
@@ -75,7 +82,7 @@ def say_result(source: str, output: str, full: dict[str, Any]) -> None:
         f"{source}: {full['method']}, {full['kernel']}"
         + ("" if full["sigma"] is None else f", sigma {full['sigma']:.6g}")
         + f", k {full['k']}, search {full['search']['backend']}"
-        + (f", recall {recall:.4f} (estimated)" if approximate else "")
+        + (f", recall {recall_said(full['search'])}" if approximate else "")
         + (f", {copies} copies of rows" if copies else "")
     )
     if "shard" in full:

@@ -113,9 +113,7 @@ def nearest_leaders(
     return found.open()
 
 
-def leader_rows(
-    x: Any, leaders: IndexArray, base: str, many: int, pool: Pool
-) -> Any:
+def leader_rows(x: Any, leaders: IndexArray, base: str, many: int, pool: Pool) -> Any:
     """Return leaders as a search needs them that is asked for one more than wanted."""
     k = min(many + 1, len(leaders))
     asked = Wanted(x[leaders], k, base, pool)
@@ -156,7 +154,9 @@ def _best(inputs: LeaderInputs, points: Any) -> tuple[IndexArray, FloatArray, An
     if isinstance(leaders, SparseInputs):
         rows = leaders.x.open()
         both = rows.stacked(points)
-        asking: Any = replace(leaders, x=Held(both), lengths=Here(squared_lengths(both)))
+        asking: Any = replace(
+            leaders, x=Held(both), lengths=Here(squared_lengths(both))
+        )
         return *select_sparse(asking, np.arange(len(rows), len(both))), rows
     if isinstance(leaders, DirectInputs):
         nobody = np.full(len(points), -1)

@@ -158,51 +158,56 @@ class Outcome:
     """The findings, where they are not in the slot of the task."""
 
 
-def run(
-    pool: Pool,
-    function: Callable[..., tuple[int, Any]],
-    arguments: Any,
-    tasks: Iterable[Any],
-    lists: Lists,
-    *,
-    room: int,
-    on_task: Callable[[Any], object] = lambda _: None,
-) -> None:
-    """Enter the findings of all tasks, in whatever order they come.
+class Runner:
+    """Does tasks on a pool and enters what they find."""
 
-    ``function(arguments, task, findings)`` fills findings; it returns how many, and a
-    task that is left or None.
-    """
-    kind = lists.index.open().dtype
-    slots = [Slot.of(pool, room, kind) for _ in range(2 * pool.workers)]
-    waiting, deaths = list(tasks)[::-1], 0
-    running: dict[Future[Any], tuple[Any, Slot]] = {}
-    while waiting or running:
-        try:
-            while waiting and slots:
-                task = (function, arguments, waiting[-1], slots[-1], room, kind)
-                future = pool.submit(_do, *task)
-                running[future] = waiting.pop(), slots.pop()
-            for future in next_done(pool, running):
-                outcome: Outcome = future.result()
-                task, slot = running.pop(future)
-                lists.enter(outcome.found or slot.open(), outcome.count)
-                slots.append(slot)
-                if outcome.rest is not None:
-                    waiting.append(outcome.rest)
-                on_task(task)
-        except BrokenExecutor as error:
-            deaths += 1
-            if deaths > TRIES:
-                raise ResourceError(
-                    f"workers died {deaths} times; they may have run out of memory: "
-                    "use fewer `workers`"
-                ) from error
-            for task, slot in running.values():
-                waiting.append(task)
-                slots.append(slot)
-            running.clear()
-            pool.revive()
+    def __init__(self, pool: Pool, lists: Lists, room: int) -> None:
+        self.pool, self.lists, self.room = pool, lists, room
+        self._kind = lists.index.open().dtype
+        self._slots = [Slot.of(pool, room, self._kind) for _ in range(2 * pool.workers)]
+
+    def run(
+        self,
+        function: Callable[..., tuple[int, Any]],
+        arguments: Any,
+        tasks: Iterable[Any],
+        on_task: Callable[[Any], object] = lambda _: None,
+    ) -> None:
+        """Enter the findings of all tasks, in whatever order they come.
+
+        ``function(arguments, task, findings)`` fills findings, for as many as there is
+        room; it returns how many, and the task that is left or None.
+        """
+        pool, lists, room, kind = self.pool, self.lists, self.room, self._kind
+        slots = list(self._slots)
+        waiting, deaths = list(tasks)[::-1], 0
+        running: dict[Future[Any], tuple[Any, Slot]] = {}
+        while waiting or running:
+            try:
+                while waiting and slots:
+                    task = (function, arguments, waiting[-1], slots[-1], room, kind)
+                    future = pool.submit(_do, *task)
+                    running[future] = waiting.pop(), slots.pop()
+                for future in next_done(pool, running):
+                    outcome: Outcome = future.result()
+                    task, slot = running.pop(future)
+                    lists.enter(outcome.found or slot.open(), outcome.count)
+                    slots.append(slot)
+                    if outcome.rest is not None:
+                        waiting.append(outcome.rest)
+                    on_task(task)
+            except BrokenExecutor as error:
+                deaths += 1
+                if deaths > TRIES:
+                    raise ResourceError(
+                        f"workers died {deaths} times; they may have run out of memory: "
+                        "use fewer `workers`"
+                    ) from error
+                for task, slot in running.values():
+                    waiting.append(task)
+                    slots.append(slot)
+                running.clear()
+                pool.revive()
 
 
 def _do(

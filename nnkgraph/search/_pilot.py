@@ -153,9 +153,7 @@ def interval(hits: FloatArray) -> tuple[float, float, float]:
     return mean, max(0.0, mean - max(half, least)), min(1.0, mean + half)
 
 
-def plan_of(
-    wanted: Wanted, truth: Truth, costs: Costs, target: float
-) -> Plan | None:
+def plan_of(wanted: Wanted, truth: Truth, costs: Costs, target: float) -> Plan | None:
     """Return the cheapest plan that should reach a recall; None where exact is."""
     n, s = len(wanted.x), min(_PLANNED, len(truth.rows))
     rows = drawn(s, np.arange(len(truth.rows)), wanted.seed, _SAMPLED)

@@ -113,9 +113,7 @@ def share_pass(
 
 
 @inner
-def _gather(
-    v: int, index: Any, new: Any, who: Any, start: Any, room: Any
-) -> Any:
+def _gather(v: int, index: Any, new: Any, who: Any, start: Any, room: Any) -> Any:
     """Put the group of a row into room; return where its parts end.
 
     First the new ones of the core, then its old ones; then, of the others, the new ones
@@ -302,7 +300,9 @@ def _compare(  # noqa: C901 - one loop over one kind of groups
                     for_you = below(lines[o], first, mine[o], top)
                     mask = for_me | for_you
                     if width - first < WIDTH:
-                        mask &= (np.uint32(1) << np.uint32(width - first)) - np.uint32(1)
+                        mask &= (np.uint32(1) << np.uint32(width - first)) - np.uint32(
+                            1
+                        )
                     while mask != 0:
                         bit = mask & -mask
                         j = members[first + lowest_bit(mask)]

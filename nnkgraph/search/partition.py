@@ -9,6 +9,7 @@ of it follows from the values, k, the recall that is wanted, and the seed.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,13 +18,13 @@ import numpy as np
 from nnkgraph.data import Candidates, SparseRows
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.data.sparse import share_rows, work_columns
-from nnkgraph.errors import ParameterError
+from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
+from nnkgraph.runtime.checkpoint import Block
 from nnkgraph.search import Memory, Plain, distance_of, index_dtype, ranked
-from nnkgraph.search import _lists as lists_of
 from nnkgraph.search._groups import GroupInputs, search_groups
 from nnkgraph.search._leaders import cut_groups, drawn, groups_of, nearest_leaders
-from nnkgraph.search._lists import Lists
+from nnkgraph.search._lists import Lists, Runner
 from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of
 from nnkgraph.search._products import reservoir_size, scale_exponent
 from nnkgraph.search._refine import mark_new, refine_rows, share_pass
@@ -42,8 +43,17 @@ _ONE_GROUP = 4096
 _ROWS = 1024
 """Rows whose neighbors' neighbors are a task."""
 
-_ROOM = 1 << 18
-"""Findings that a task of refinement has room for, at least."""
+_ROUND, _PASS = "r", "p"
+"""Leaders and their groups; neighbors of neighbors."""
+
+_WORTH_IT = 0.3
+"""Passes go on while they find more than this of what is missing."""
+
+_PARTS = 16
+"""Parts of a step after which a checkpoint may be written."""
+
+_EVERY = 20.0
+"""Seconds between two times that a checkpoint is written, at least."""
 
 
 @dataclass(frozen=True)
@@ -117,18 +127,30 @@ def _complete(wanted: Wanted, index: IndexArray, score: FloatArray) -> None:
 
 
 class _Work:
-    """The rounds and passes of one search."""
+    """The rounds and passes of one search, and what a checkpoint keeps of them."""
 
     def __init__(self, wanted: Wanted, truth: Truth, plan: Plan, costs: Costs) -> None:
         self.wanted, self.truth, self.plan, self.costs = wanted, truth, plan, costs
         n, k, pool = len(wanted.x), wanted.k, wanted.pool
+        keep, _ = reservoir_size(MOST, k)
         self.lists = Lists.empty(pool, n, k)
+        self.runner = Runner(pool, self.lists, MOST * keep)
         self.x: Any = share_rows(pool, wanted.x)
-        self.order: Any = np.arange(n, dtype=index_dtype(n))
-        self.before: Any = None
-        self.rounds = self.passes = 0
+        self._order: Any = None
+        self.begun: Any = None
+        """The lists when the last pass began."""
+        self.new: Any = None
+        """Which candidates were new in them."""
+        self.steps = ""
+        """A letter for every round and every pass that is done."""
+        self.recalls: list[float] = []
+        """What share of the sample's neighbors was found after each of them."""
         self.spent = 0.0
+        self.tasks_done = 0
+        """Tasks that are done of the step that has begun."""
         self.told = 0
+        self.saved = time.monotonic()
+        self._load()
 
     @property
     def recall(self) -> float:
@@ -141,89 +163,182 @@ class _Work:
         plan = self.plan
         return (
             f"search: every row in {plan.many} groups of {plan.leaders} leaders, "
-            f"{self.rounds} times; neighbors of neighbors {self.passes} times"
+            f"{self.steps.count(_ROUND)} times; neighbors of neighbors "
+            f"{self.steps.count(_PASS)} times"
         )
+
+    def next_step(self, target: float) -> str:
+        """Return what is to be done next to reach a recall; nothing if it is reached."""
+        if self.steps.count(_ROUND) < self.plan.rounds:
+            return _ROUND
+        if self.recalls[-1] >= target or self.spent >= self.costs.exact:
+            return ""
+        if isinstance(self.wanted.x, SparseRows):
+            return _ROUND
+        if self.steps[-1] == _PASS:
+            before, now = self.recalls[-2:]
+            return _PASS if now - before > _WORTH_IT * (1.0 - before) else _ROUND
+        return _PASS
 
     def run(self, target: float) -> None:
         """Do what was planned, and then what else is needed to reach a recall."""
-        for _ in range(self.plan.rounds):
-            self.do_round()
-        gain = 1.0
-        recall = self.recall
-        while recall < target and self.spent < self.costs.exact:
-            # Neighbors of neighbors are worth it while they find a third of the rest.
-            if gain > 0.3 and not isinstance(self.wanted.x, SparseRows):
-                self.do_pass()
-            else:
-                self.do_round()
-            now = self.recall
-            gain = 1.0 if gain <= 0.3 else (now - recall) / (1.0 - recall)
-            recall = now
-        self.tell(1.0)
+        while step := self.next_step(target):
+            self.spent += self.do_round() if step == _ROUND else self.do_pass()
+            self.steps += step
+            self.recalls.append(self.recall)
+            self.tasks_done = 0
+            self._keep()
+        self._tell(1.0)
 
-    def tell(self, share: float) -> None:
+    def do_round(self) -> float:
+        """Search the groups of the next leaders; return what that costs."""
+        wanted, plan, number = self.wanted, self.plan, self.steps.count(_ROUND)
+        rows, edges = self._groups(number)
+        inputs = GroupInputs(
+            self.x,
+            wanted.pool.share(rows),
+            self.lists.seen(wanted.pool),
+            wanted.base,
+            wanted.k,
+        )
+        tasks = _tasks(edges)
+        costs = [self.costs.groups(task) for task in tasks]
+        leading = self.costs.leaders(plan.leaders)
+        self._run(search_groups, inputs, tasks, leading + math.fsum(costs))
+        return leading + math.fsum(costs)
+
+    def _groups(self, number: int) -> tuple[IndexArray, IndexArray]:
+        """Return the groups of one of the rounds."""
+        wanted, plan, n = self.wanted, self.plan, len(self.wanted.x)
+        words = wanted.seed, number
+        leaders = drawn(plan.leaders, np.arange(n), *words)
+        member = nearest_leaders(wanted, leaders, plan.many, words)
+        if number == 0:
+            self._order = _by_leader(member)
+        rows, edges = groups_of(member, plan.many, len(leaders))
+        return cut_groups(wanted, rows, edges, MOST, words)
+
+    @property
+    def order(self) -> Any:
+        """The rows in an order in which neighbors are near each other."""
+        if self._order is None:  # another run did the first round
+            n, words = len(self.wanted.x), (self.wanted.seed, 0)
+            leaders = drawn(self.plan.leaders, np.arange(n), *words)
+            self._order = _by_leader(nearest_leaders(self.wanted, leaders, 1, words))
+        return self._order
+
+    def do_pass(self) -> float:
+        """Compare the neighbors of neighbors that are new; return what that costs."""
+        wanted, pool, n = self.wanted, self.wanted.pool, len(self.wanted.x)
+        if self.tasks_done == 0:
+            index = self.lists.open()[0].copy()
+            before = np.full_like(index, -1) if self.begun is None else self.begun
+            self.new = np.empty(index.shape, np.bool_)
+            mark_new(before, index, self.new)
+            self.begun = index
+        exponent = scale_exponent(wanted.x, np.zeros(wanted.x.shape[1]))
+        inputs = share_pass(
+            pool,
+            self.x,
+            self.order,
+            self.begun,
+            self.new,
+            self.lists,
+            wanted.base,
+            exponent,
+        )
+        tasks = [(at, min(at + _ROWS, n), 0) for at in range(0, n, _ROWS)]
+        cost = self.costs.refine(float(np.count_nonzero(self.new)) / self.new.size)
+        self._run(refine_rows, inputs, tasks, cost)
+        return cost
+
+    def _run(self, function: Any, inputs: Any, tasks: list[Any], cost: float) -> None:
+        """Do the tasks of a step; a checkpoint keeps how far it is."""
+        share = cost / max(1, len(tasks))
+        whole = self.plan.cost + self.costs.refine(1.0)
+        count = self.tasks_done
+
+        def on_task(_: Any) -> None:
+            nonlocal count
+            count += 1
+            self._tell(min(0.99, (self.spent + min(count, len(tasks)) * share) / whole))
+
+        some = -(-len(tasks) // _PARTS) if self.wanted.checkpoint else len(tasks)
+        while self.tasks_done < len(tasks):
+            part = tasks[self.tasks_done : self.tasks_done + some]
+            self.runner.run(function, inputs, part, on_task)
+            self.tasks_done += len(part)
+            if time.monotonic() - self.saved >= _EVERY:
+                self._keep()
+
+    def _tell(self, share: float) -> None:
         """Report how much of all work is done, in rows."""
-        n = len(self.wanted.x)
-        rows = min(n, int(n * share))
+        rows = int(len(self.wanted.x) * share)
         self.wanted.on_rows(max(0, rows - self.told))
         self.told = max(self.told, rows)
 
-    def _on_cost(self, cost: float) -> None:
-        self.spent += cost
-        self.tell(min(0.99, self.spent / (self.plan.cost + self.costs.refine(1.0))))
+    def _arrays(self) -> dict[str, Any]:
+        index, score = self.lists.open()
+        begun = np.full_like(index, -1) if self.begun is None else self.begun
+        new = np.zeros(index.shape, np.bool_) if self.new is None else self.new
+        return {"index": index, "score": score, "begun": begun, "new": new}
 
-    def do_round(self) -> None:
-        """Search the groups of the next leaders."""
-        wanted, plan = self.wanted, self.plan
-        pool, n, words = wanted.pool, len(wanted.x), (wanted.seed, self.rounds)
-        leaders = drawn(plan.leaders, np.arange(n), *words)
-        member = nearest_leaders(wanted, leaders, plan.many, words)
-        if self.rounds == 0:
-            self.order = np.argsort(member[:, 0], kind="stable").astype(self.order.dtype)
-        self._on_cost(self.costs.leaders(plan.leaders))
-        rows, edges = groups_of(member, plan.many, len(leaders))
-        rows, edges = cut_groups(wanted, rows, edges, MOST, words)
-        inputs = GroupInputs(
-            self.x, pool.share(rows), self.lists.seen(pool), wanted.base, wanted.k
-        )
-        tasks = _tasks(edges)
-        keep, _ = reservoir_size(MOST, wanted.k)
-        lists_of.run(
-            pool,
-            search_groups,
-            inputs,
-            tasks,
-            self.lists,
-            room=MOST * keep,
-            on_task=lambda task: self._on_cost(self.costs.groups(task)),
-        )
-        self.rounds += 1
+    def _keep(self) -> None:
+        """Keep how far the search is, where there is a checkpoint."""
+        if self.wanted.checkpoint is None:
+            return
+        about = {
+            "steps": self.steps,
+            "recalls": self.recalls,
+            "spent": self.spent,
+            "tasks": self.tasks_done,
+            "passing": self.begun is not None,
+        }
+        every = range(len(self.wanted.x))
+        self.wanted.checkpoint.save(Block("search", every, self._arrays(), about))
+        self.saved = time.monotonic()
 
-    def do_pass(self) -> None:
-        """Compare the neighbors of neighbors that are new."""
-        wanted, pool, n = self.wanted, self.wanted.pool, len(self.wanted.x)
-        index = self.lists.open()[0].copy()
-        new = np.empty(index.shape, np.bool_)
-        if self.before is None:
-            self.before = np.full_like(index, -1)
-        count = mark_new(self.before, index, new)
-        self.before = index
-        exponent = scale_exponent(wanted.x, np.zeros(wanted.x.shape[1]))
-        inputs = share_pass(
-            pool, self.x, self.order, index, new, self.lists, wanted.base, exponent
-        )
-        tasks = [(at, min(at + _ROWS, n), 0) for at in range(0, n, _ROWS)]
-        cost = self.costs.refine(count / index.size) / len(tasks)
-        lists_of.run(
-            pool,
-            refine_rows,
-            inputs,
-            tasks,
-            self.lists,
-            room=max(_ROOM, 16 * (wanted.k + 64)),
-            on_task=lambda _: self._on_cost(cost),
-        )
-        self.passes += 1
+    def _load(self) -> None:
+        """Go on where a checkpoint ends."""
+        if self.wanted.checkpoint is None:
+            return
+        every, like = range(len(self.wanted.x)), self._arrays()
+        block = self.wanted.checkpoint.load("search", every, like, _check_kept)
+        if block is None:
+            return
+        index, score = self.lists.open()
+        index[:], score[:] = block.arrays["index"], block.arrays["score"]
+        about = block.about
+        self.steps, self.recalls = about["steps"], about["recalls"]
+        self.spent, self.tasks_done = about["spent"], about["tasks"]
+        if about["passing"]:
+            self.begun, self.new = block.arrays["begun"], block.arrays["new"]
+
+
+_ABOUT = {"steps": str, "recalls": list, "spent": float, "tasks": int, "passing": bool}
+
+
+def _check_kept(block: Block) -> None:
+    """Refuse what no search has kept: compiled code takes row numbers as they are."""
+    about, n = block.about, len(block.rows)
+    sane = about.keys() == _ABOUT.keys() and all(
+        isinstance(about[name], kind) for name, kind in _ABOUT.items()
+    )
+    sane = sane and set(about["steps"]) <= {_ROUND, _PASS} and about["tasks"] >= 0
+    sane = sane and [type(one) for one in about["recalls"]] == [float] * len(
+        about["steps"]
+    )
+    for name in ("index", "begun"):
+        rows = block.arrays[name]
+        sane = sane and bool(((rows >= -1) & (rows < n)).all())
+    if not sane:
+        raise InputError(f"{block.name}: its lists are damaged")
+
+
+def _by_leader(member: Any) -> Any:
+    """Return the rows in the order of their nearest leaders."""
+    order = np.argsort(member[:, 0], kind="stable")
+    return order.astype(index_dtype(len(order)))
 
 
 def _tasks(edges: IndexArray) -> list[list[tuple[int, int]]]:

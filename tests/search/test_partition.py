@@ -1,5 +1,7 @@
 """Search by partition: exact in groups, whatever computes them, and a recall that holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bench.data import manifold
@@ -12,8 +14,8 @@ from nnkgraph.data import SparseRows, pairs
 from nnkgraph.data.sparse import share_rows
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
+from nnkgraph.runtime.checkpoint import open_checkpoint
 from nnkgraph.search import Wanted
-from nnkgraph.search import _lists as lists_of
 from nnkgraph.search._groups import GroupInputs, search_groups
 from nnkgraph.search._leaders import (
     cut_groups,
@@ -22,7 +24,7 @@ from nnkgraph.search._leaders import (
     hashed,
     nearest_leaders,
 )
-from nnkgraph.search._lists import Findings, Lists
+from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import Costs, Plan, Truth, interval, plan_of
 from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
 from nnkgraph.search.partition import Partition, _Work
@@ -65,11 +67,9 @@ def search(x, k, groups, base="squared-distance", executor="serial", workers=1):
         shared = share_rows(pool, x)
         lists = Lists.empty(pool, len(x), k)
         inputs = GroupInputs(shared, pool.share(rows), lists.seen(pool), base, k)
-        tasks = [
-            [(int(a), int(b))] for a, b in zip(edges[:-1], edges[1:], strict=True)
-        ]
+        tasks = [[(int(a), int(b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]
         room = max(map(len, groups)) * (k + max(8, k // 4) + 1)
-        lists_of.run(pool, search_groups, inputs, tasks, lists, room=room)
+        Runner(pool, lists, room).run(search_groups, inputs, tasks)
         index, score = lists.open()
         return index.copy(), score.copy()
 
@@ -160,7 +160,7 @@ def refined(x, k, before, index, score, base, room=1 << 14):
         shared = pool.share(x)
         inputs = share_pass(pool, shared, order, begun, new, lists, base, 3)
         tasks = [(0, len(x), 0)]
-        lists_of.run(pool, refine_rows, inputs, tasks, lists, room=room)
+        Runner(pool, lists, room).run(refine_rows, inputs, tasks)
         return now.copy(), values.copy(), new
 
 
@@ -228,14 +228,20 @@ def test_who_has_a_row_is_put_down_new_ones_first_then_by_place():
     new = np.array([[False, True], [True, True], [False, False], [True, False]])
     who, start = turned(index, new)
     assert start.tolist() == [0, 2, 5, 7, 7]
-    assert [(one >> 1, one & 1) for one in who[2:5].tolist()] == [(3, 1), (0, 0), (2, 0)]
+    assert [(one >> 1, one & 1) for one in who[2:5].tolist()] == [
+        (3, 1),
+        (0, 0),
+        (2, 0),
+    ]
 
 
 def test_hashes_are_those_that_are_written_down():
     # splitmix64 with seed 0: its first number.
     assert int(hashed(0)[0]) == 0xE220A8397B1DCDAF
     assert len(set(hashed(7, 1, np.arange(10_000)).tolist())) == 10_000
-    assert drawn(4, np.arange(50), 0, 1).tolist() == drawn(4, np.arange(50), 0, 1).tolist()
+    assert (
+        drawn(4, np.arange(50), 0, 1).tolist() == drawn(4, np.arange(50), 0, 1).tolist()
+    )
     assert drawn(9, np.arange(4), 0).tolist() == [0, 1, 2, 3]
 
 
@@ -244,9 +250,7 @@ def test_rows_go_to_their_nearest_leaders(base):
     x = np.random.default_rng(0).normal(size=(600, 4))
     leaders = drawn(40, np.arange(600), 0, 0)
     with opened() as pool:
-        found = np.array(
-            nearest_leaders(Wanted(x, 5, base, pool), leaders, 3, (0, 0))
-        )
+        found = np.array(nearest_leaders(Wanted(x, 5, base, pool), leaders, 3, (0, 0)))
     every = np.tile(leaders, (600, 1))
     score = pairs.cross_values(x, x, every, base)
     assert np.array_equal(found, np.argsort(score, axis=1, kind="stable")[:, :3])
@@ -306,7 +310,7 @@ def surface():
 def test_nobody_sees_who_computed_it(surface, executor, workers):
     index, score, one = worked(surface)
     other = worked(surface, executor, workers, block=64)
-    assert one.passes
+    assert "p" in one.steps
     assert np.array_equal(index, other[0])
     assert np.array_equal(score, other[1])
 
@@ -379,3 +383,39 @@ def test_progress_ends_with_all_rows(surface):
     worked(surface, on_rows=told.append)
     assert sum(told) == 6000
     assert min(told) >= 0
+
+
+@pytest.mark.parametrize("at", [0.05, 0.3, 0.6, 0.9])
+def test_a_search_that_was_ended_goes_on(surface, tmp_path, monkeypatch, at):
+    monkeypatch.setattr("nnkgraph.search.partition._EVERY", 0.0)
+    index, score, _ = worked(surface)
+    told = 0
+
+    def on_rows(rows):
+        nonlocal told
+        told += rows
+        if told > at * 6000:
+            raise KeyboardInterrupt
+
+    with (
+        open_checkpoint(tmp_path / "kept", {}) as kept,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        worked(surface, checkpoint=kept, on_rows=on_rows)
+    with open_checkpoint(tmp_path / "kept", {}) as kept:
+        other = worked(surface, checkpoint=kept)
+        assert kept.reused == (1 if at > 0.1 else kept.reused)
+        assert not kept.warnings
+    assert np.array_equal(index, other[0])
+    assert np.array_equal(score, other[1])
+
+
+def test_a_damaged_checkpoint_is_not_taken_for_a_result(surface, tmp_path):
+    index, _, work = worked(surface)
+    with open_checkpoint(tmp_path / "kept", {}) as kept:
+        work.wanted = replace(work.wanted, checkpoint=kept)
+        work.lists.open()[0][17, 3] = 6000
+        work._keep()
+        other = worked(surface, checkpoint=kept)
+        assert "damaged" in kept.warnings[0]
+    assert np.array_equal(index, other[0])

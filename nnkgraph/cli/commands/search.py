@@ -9,7 +9,7 @@ import click
 
 import nnkgraph
 from nnkgraph import formats
-from nnkgraph.cli import options, progress, talk
+from nnkgraph.cli import options, outcome, progress, talk
 from nnkgraph.cli.commands.build import check_shard_file
 from nnkgraph.cli.files import Files, folder_of
 
@@ -70,13 +70,14 @@ def command(
         about = report.provenance(matrix, {**used, "k": k, "search": found.backend})
         formats.write_candidates(output, found, provenance=about, format=write_format)
         notes = found.notes
-        done = _said(n, k, found.backend, found.recall)
+        known = {**report.search_facts(found), "recall": found.recall}
+        done = _said(n, k, known)
     else:
         part = shards.search_shard(matrix, shard, **settings, **running)
         shards.write_part(output, part)
         notes = part.notes
         known = part.candidates.about
-        done = _said(len(part.rows), part.width, known["backend"], known["recall"])
+        done = _said(len(part.rows), part.width, known)
         done = f"shard {shard}, {done}"
     if resume:
         remove_checkpoint(Path(resume))
@@ -84,7 +85,8 @@ def command(
     talk.summary(*notes, f"{output}: {done}")
 
 
-def _said(n: int, width: int, backend: str, recall: float | None) -> str:
+def _said(n: int, width: int, search: dict[str, Any]) -> str:
     """Return how many candidates were found, and how."""
-    known = "" if recall is None else f", recall {recall:.4f} (estimated)"
-    return f"{width} candidates for each of {n} rows, {backend}{known}"
+    guessed = search["recall"] is not None
+    known = f", recall {outcome.recall_said(search)}" if guessed else ""
+    return f"{width} candidates for each of {n} rows, {search['backend']}{known}"
