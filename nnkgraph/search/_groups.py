@@ -7,12 +7,13 @@ seen. Float32 products leave out what is proven to be too far, float64 decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.data import SparseRows
+from nnkgraph.data.sparse import HeldRows
 from nnkgraph.data.sums import squared_lengths
 from nnkgraph.runtime.executors import Here
 from nnkgraph.runtime.jit import compiled, frozen, inner
@@ -23,7 +24,9 @@ from nnkgraph.search._products import (
     factor_of,
     reservoir_size,
     scale_exponent,
+    search_rows,
     terms,
+    with_queries,
 )
 from nnkgraph.search._reservoir import scan, scan_both, settle
 from nnkgraph.search.exact import DirectInputs, SparseInputs, select, select_sparse
@@ -218,26 +221,59 @@ def _nearest_within(x: Any, base: str, k: int) -> tuple[IndexArray, FloatArray]:
     """Return the k best among some rows for each of them, without products."""
     k, every = min(k, len(x) - 1), np.arange(len(x))
     if isinstance(x, SparseRows):
-        columns, lengths = Held(x.transposed()), Here(squared_lengths(x))
-        sparse: Any = SparseInputs(Held(x), columns, lengths, base, k)
+        columns, lengths = HeldRows(x.transposed()), Here(squared_lengths(x))
+        sparse = SparseInputs(HeldRows(x), columns, lengths, base, k)
         return select_sparse(sparse, every)
     return select(DirectInputs(Here(x), base, k), x, every)
 
 
 @dataclass(frozen=True)
-class Held:
-    """Sparse rows in the memory of this process."""
+class QueryInputs:
+    """What a task of queries needs; small, because it travels to the workers."""
 
-    x: SparseRows
+    x: Any
+    points: Any
+    members: Shared
+    """Row numbers, group after group."""
 
-    @property
-    def columns(self) -> int:
-        """The number of columns."""
-        return self.x.columns
+    askers: Shared
+    """Numbers of points, group after group."""
 
-    def open(self) -> SparseRows:
-        """Return the rows."""
-        return self.x
+    lists: Lists
+    base: str
+    k: int
+
+
+def answer_queries(
+    inputs: QueryInputs, task: tuple[int, int, int, int], found: Findings
+) -> tuple[int, None]:
+    """Find the best members of a group for the points that ask it."""
+    first, last, start, stop = task
+    askers = np.asarray(inputs.askers.open()[first:last])
+    rows = np.asarray(inputs.members.open()[start:stop])
+    points, group = inputs.points.open()[askers], inputs.x.open()[rows]
+    nearby, values = _nearest_to(group, points, inputs.base, min(inputs.k, len(rows)))
+    nearby = np.where(nearby >= 0, rows[nearby], -1)
+    out = found.rows, found.others, found.scores
+    score = inputs.lists.open()[1]
+    return int(put(frozen(askers), nearby, values, frozen(score), out, 0)), None
+
+
+def _nearest_to(
+    group: Any, points: Any, base: str, k: int
+) -> tuple[IndexArray, FloatArray]:
+    """Return the k best of some rows for points."""
+    if isinstance(group, SparseRows):
+        both = group.stacked(points)
+        columns, lengths = HeldRows(group.transposed()), Here(squared_lengths(both))
+        sparse = SparseInputs(HeldRows(both), columns, lengths, base, k)
+        return select_sparse(sparse, np.arange(len(group), len(both)))
+    if base != "squared-distance":
+        nobody = np.full(len(points), -1)
+        return select(DirectInputs(Here(group), base, k), points, nobody)
+    near = replace(_prepared(np.ascontiguousarray(group), base, k), k=k)
+    asking = with_queries(near, np.ascontiguousarray(points), Here)
+    return search_rows(asking, np.arange(len(points)))
 
 
 def _prepared(group: FloatArray, base: str, k: int) -> ProductInputs:

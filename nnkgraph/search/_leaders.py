@@ -7,20 +7,20 @@ may change from one version of a library to the next.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.data import SparseRows
 from nnkgraph.data.pairs import cross_values
-from nnkgraph.data.sparse import share_rows
+from nnkgraph.data.sparse import HeldRows, share_rows
 from nnkgraph.data.sums import squared_lengths
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.executors import Here
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import Wanted
 from nnkgraph.search._products import prepare, search_rows, with_queries
-from nnkgraph.search._groups import Held
 from nnkgraph.search.exact import (
     DirectInputs,
     SparseInputs,
@@ -31,8 +31,6 @@ from nnkgraph.search.exact import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, IndexArray
@@ -81,6 +79,9 @@ class LeaderInputs:
     rows: Shared | None
     """The rows that ask, where not all do."""
 
+    first: int
+    """The number of the first row: new points are counted after the rows."""
+
     many: int
     """How many leaders are wanted for each row."""
 
@@ -96,19 +97,24 @@ def nearest_leaders(
     many: int,
     words: tuple[int, ...],
     rows: IndexArray | None = None,
+    points: Any = None,
 ) -> Any:
-    """Return the numbers of the nearest leaders of all or some rows, the nearest first.
+    """Return the numbers of the nearest leaders of rows, the nearest first.
 
-    Ties go by a hash of row and leader: rows that are equally far from all leaders would
-    else all come to the same.
+    That is for all rows, for some of them, or for new points.
+
+    Ties go by a hash of row and leader: rows that are equally far from all leaders
+    would else all come to the same.
     """
-    pool, n = wanted.pool, len(wanted.x) if rows is None else len(rows)
+    pool, asked = wanted.pool, wanted.x if points is None else points
+    n = len(asked) if rows is None else len(rows)
     many = min(many, len(leaders))
-    x: Any = share_rows(pool, wanted.x)
+    x: Any = share_rows(pool, asked)
     led = leader_rows(wanted.x, leaders, wanted.base, many, pool)
     found = pool.output((n, many), np.int32)
     asking = None if rows is None else pool.share(rows)
-    inputs = LeaderInputs(x, led, asking, many, words, wanted.base)
+    first = 0 if points is None else len(wanted.x)
+    inputs = LeaderInputs(x, led, asking, first, many, words, wanted.base)
     blocks.run(pool, _assign_block, inputs, (found,), rows=n, block=1024)
     return found.open()
 
@@ -129,7 +135,7 @@ def _assign_block(inputs: LeaderInputs, start: int, stop: int) -> tuple[IndexArr
     numbers = np.arange(start, stop)
     if inputs.rows is not None:
         numbers = rows = np.asarray(inputs.rows.open()[start:stop])  # type: ignore[assignment]
-    return (assigned(inputs, x[rows], numbers),)
+    return (assigned(inputs, x[rows], numbers + inputs.first),)
 
 
 def assigned(inputs: LeaderInputs, points: Any, numbers: IndexArray) -> IndexArray:
@@ -155,7 +161,7 @@ def _best(inputs: LeaderInputs, points: Any) -> tuple[IndexArray, FloatArray, An
         rows = leaders.x.open()
         both = rows.stacked(points)
         asking: Any = replace(
-            leaders, x=Held(both), lengths=Here(squared_lengths(both))
+            leaders, x=HeldRows(both), lengths=Here(squared_lengths(both))
         )
         return *select_sparse(asking, np.arange(len(rows), len(both))), rows
     if isinstance(leaders, DirectInputs):
@@ -182,7 +188,7 @@ def _collect(member: Any, many: int, place: Any, rows: Any) -> None:
 
 
 def groups_of(member: Any, many: int, count: int) -> tuple[IndexArray, IndexArray]:
-    """Return the rows of all leaders' groups one after the other, and where each begins.
+    """Return the rows of all groups one after the other, and where each begins.
 
     ``member`` has the nearest leaders of every row, of which so many count.
     """
@@ -213,7 +219,7 @@ def cut_groups(
     if sizes.max(initial=0) <= most:
         return rows, edges
     pieces: list[IndexArray] = []
-    for number, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for number, (start, stop) in enumerate(pairwise(edges)):
         members = rows[start:stop]
         pieces += _pieces(wanted, members, most, (*words, number))
     lengths = np.array([0, *map(len, pieces)])
@@ -232,7 +238,7 @@ def _pieces(
     inside, edges = groups_of(found, found.shape[1], len(leaders))
     return [
         piece
-        for start, stop in zip(edges[:-1], edges[1:], strict=True)
+        for start, stop in pairwise(edges)
         for piece in _pieces(
             wanted, rows[inside[start:stop]], most, (*words, int(start)), tries + 1
         )

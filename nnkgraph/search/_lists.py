@@ -41,8 +41,8 @@ def enter(
 ) -> None:
     """Enter findings into sorted lists, each candidate once; the last ones fall out.
 
-    Scores of a pair are always the same number, so that a candidate that is known stands
-    where it would be entered.
+    Scores of a pair are always the same number, so that a candidate that is known
+    stands where it would be entered.
     """
     last = index.shape[1] - 1
     for e in range(count):
@@ -136,7 +136,7 @@ class Lists:
         return np.asarray(self.index.open()), np.asarray(self.score.open())
 
     def seen(self, pool: Pool) -> Lists:
-        """Return what workers look at: the lists, or a copy where those are not seen."""
+        """Return what workers look at: the lists, or a copy where they see none."""
         if pool.in_place:
             return self
         return Lists(pool.share(self.index.open()), pool.share(self.score.open()))
@@ -200,8 +200,8 @@ class Runner:
                 deaths += 1
                 if deaths > TRIES:
                     raise ResourceError(
-                        f"workers died {deaths} times; they may have run out of memory: "
-                        "use fewer `workers`"
+                        f"workers died {deaths} times; they may have run out of "
+                        "memory: use fewer `workers`"
                     ) from error
                 for task, slot in running.values():
                     waiting.append(task)

@@ -1,9 +1,9 @@
 """Refinement: the neighbors of a row's neighbors may be its own.
 
-Every row gathers a small group around it: itself, its list, and the rows that have it in
-theirs. All pairs of the group are compared, as in any other group, where they are new:
-one of the two came into the group since the last pass. Groups are made from lists as
-they were when a pass began, so that the result is one of sets again.
+Every row gathers a small group around it: itself, its list, and the rows that have it
+in theirs. All pairs of the group are compared, as in any other group, where they are
+new: one of the two came into the group since the last pass. Groups are made from lists
+as they were when a pass began, so that the result is one of sets again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from nnkgraph.search._lists import Findings, Lists
 
 CORE = 32
-"""Rows that have a row in their list, and are compared with its whole group. Others that
-have it are compared with these and with its list only: some rows are in most lists."""
+"""Rows that have a row in their list, and are compared with its whole group. Others
+that have it are compared with these and with its list only: some rows are in most
+lists."""
 
 
 @compiled
@@ -108,12 +109,24 @@ def share_pass(
 ) -> RefineInputs:
     """Share what a pass begins with."""
     who, start = turned(index, new)
-    arrays = (pool.share(one) for one in (order, index, new, who, start))
-    return RefineInputs(x, *arrays, lists.seen(pool), base, e)
+    share = pool.share
+    return RefineInputs(
+        x,
+        share(order),
+        share(index),
+        share(new),
+        share(who),
+        share(start),
+        lists.seen(pool),
+        base,
+        e,
+    )
 
 
 @inner
-def _gather(v: int, index: Any, new: Any, who: Any, start: Any, room: Any) -> Any:
+def _gather(  # noqa: C901, PLR0912 - short loops over one list
+    v: int, index: Any, new: Any, who: Any, start: Any, room: Any
+) -> Any:
     """Put the group of a row into room; return where its parts end.
 
     First the new ones of the core, then its old ones; then, of the others, the new ones
@@ -221,13 +234,13 @@ def _is_known(known: Any, i: int, j: int, n: int) -> bool:
     """Return whether a pair was looked at a short while ago, and remember it."""
     key = min(i, j) * n + max(i, j)
     place = ((key * 0x9E3779B97F4A7C1) >> 40) & (known.shape[0] - 1)
-    found = known[place] == key
+    found: bool = known[place] == key
     known[place] = key
     return found
 
 
 @compiled
-def _compare(  # noqa: C901 - one loop over one kind of groups
+def _compare(  # noqa: C901, PLR0912, PLR0915 - one loop over one kind of groups
     x: Any,
     order: Any,
     begun: Any,
@@ -331,9 +344,9 @@ def _factors(d: int, base: str, exponent: int) -> tuple[float, float, float]:
     A score, in units of ``2 ** exponent``, is never below what `_lines` gives for two
     rows plus what `_bound` says they add. With u the rounding of float32: what is seen
     of a row is off by u of each feature, which changes a squared distance by less than
-    5 u of the sum of both squared lengths; -2 times a product is off by (d + 1) u of that
-    sum, a length by d u of itself; and two additions by 3 u. For l1 distances it is less
-    than (d + 4) u of the sum of both lengths. The margin is (2 d + 24) u.
+    5 u of the sum of both squared lengths; -2 times a product is off by (d + 1) u of
+    that sum, a length by d u of itself; and two additions by 3 u. For l1 distances it
+    is less than (d + 4) u of the sum of both lengths. The margin is (2 d + 24) u.
     """
     steps = (2 * d + 24) * 2.0**-24
     margin = 1.02 * steps / (1.0 - min(steps, 0.5))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nnkgraph.data import FloatArray, IndexArray
-    from nnkgraph.data.sparse import SharedGram, SharedRows
+    from nnkgraph.data.sparse import HeldRows, SharedGram, SharedRows
     from nnkgraph.runtime.executors import Shared
     from nnkgraph.search import Search, Wanted
 
@@ -168,10 +168,10 @@ _ROUNDING = 8.0 * 2.0**-53
 class SparseInputs:
     """What a block of queries needs; small, because it travels to the workers."""
 
-    x: SharedRows
+    x: SharedRows | HeldRows
     """The rows, and below them the points that ask, where there are any."""
 
-    columns: SharedRows
+    columns: SharedRows | HeldRows
     """The rows again, column by column."""
 
     lengths: Shared

@@ -1,9 +1,9 @@
 """Approximate search made of exact searches in overlapping groups of rows.
 
-Rows gather around leaders; inside a group every pair is compared. A sample of rows whose
-neighbors are known says beforehand how many groups a row has to be in, and afterwards
-whether the neighbors of neighbors, or other leaders, have to be looked at as well. All
-of it follows from the values, k, the recall that is wanted, and the seed.
+Rows gather around leaders; inside a group every pair is compared. A sample of rows
+whose neighbors are known says beforehand how many groups a row has to be in, and
+afterwards whether the neighbors of neighbors, or other leaders, have to be looked at as
+well. All of it follows from the values, k, the recall that is wanted, and the seed.
 """
 
 from __future__ import annotations
@@ -17,15 +17,28 @@ import numpy as np
 
 from nnkgraph.data import Candidates, SparseRows
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.data.sparse import share_rows, work_columns
+from nnkgraph.data.sparse import share_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.checkpoint import Block
 from nnkgraph.search import Memory, Plain, distance_of, index_dtype, ranked
-from nnkgraph.search._groups import GroupInputs, search_groups
+from nnkgraph.search._groups import (
+    GroupInputs,
+    QueryInputs,
+    answer_queries,
+    search_groups,
+)
 from nnkgraph.search._leaders import cut_groups, drawn, groups_of, nearest_leaders
 from nnkgraph.search._lists import Lists, Runner
-from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of
+from nnkgraph.search._pilot import (
+    Costs,
+    Plan,
+    Truth,
+    aim_of,
+    plan_of,
+    query_price,
+    whole_price,
+)
 from nnkgraph.search._products import reservoir_size, scale_exponent
 from nnkgraph.search._refine import mark_new, refine_rows, share_pass
 from nnkgraph.search.exact import Exact, nearest
@@ -63,6 +76,7 @@ class Partition(Plain):
     The same bytes wherever and however it is computed; recall is estimated and said.
     """
 
+    answers_queries: ClassVar[bool] = True
     takes_sparse: ClassVar[bool] = True
 
     recall: float = 0.99
@@ -76,27 +90,24 @@ class Partition(Plain):
             )
 
     def memory(self, n: int, d: int, k: int, base: str, /, *, some: bool) -> Memory:
-        """Return what the lists of a pass of refinement take, and a copy of the rows."""
+        """Return what lists of a pass of refinement take, and a copy of the rows."""
         del some, base
         return Memory(files=n * k * 9 + n * d * 4)
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search in groups, refine, and estimate what was found."""
-        if wanted.base not in DISTANCES:
-            raise ParameterError(
-                "search 'partition' finds nearest rows only; a kernel without "
-                "distances needs search 'exact'"
-            )
+        _check_base(wanted)
         n, d = wanted.x.shape
-        costs = Costs(n, work_columns(wanted.x), wanted.k, wanted.base)
+        costs = Costs.of(wanted.x, wanted.k, wanted.base)
         if n <= _ONE_GROUP or self.recall == 1.0:
             return _exactly(wanted, "all rows are one group")
         truth = Truth.of(wanted)
-        plan = plan_of(wanted, truth, costs, self.recall)
+        aim = aim_of(self.recall)
+        plan = plan_of(wanted, truth, whole_price(costs, aim), costs.exact)
         if plan is None:
             return _exactly(wanted, f"for {n} x {d} it costs less than groups")
         work = _Work(wanted, truth, plan, costs)
-        work.run(self.recall)
+        work.run(aim)
         index, score = work.lists.open()
         _complete(wanted, index, score)
         recall, low, high = truth.estimate(score)
@@ -108,6 +119,90 @@ class Partition(Plain):
             recall=recall,
             recall_interval=(low, high),
             notes=(work.note,),
+        )
+
+    def query(self, wanted: Wanted, points: Any, /) -> Candidates:
+        """Search the groups of the leaders that are nearest to new points."""
+        _check_base(wanted)
+        n, m = len(wanted.x), len(points)
+        costs = Costs.of(wanted.x, wanted.k, wanted.base)
+        most = m * n * costs.pair
+        if n <= _ONE_GROUP or self.recall == 1.0 or wanted.k >= n:
+            return Exact().query(wanted, points)
+        aim, plan = aim_of(self.recall), None
+        if most > 4.0 * n * _SAMPLED * costs.pair:  # else it costs as much to plan
+            truth = Truth.of(wanted)
+            plan = plan_of(wanted, truth, query_price(costs, m, aim), most)
+        if plan is None:
+            return Exact().query(wanted, points)
+        lists, rounds = Lists.empty(wanted.pool, m, wanted.k), 0
+        truth = Truth.of_points(wanted, points)
+        index, score = lists.open()
+        runner = Runner(wanted.pool, lists, MOST * wanted.k)
+        price = query_price(costs, m, 0.0)(plan) / plan.rounds
+        while rounds < plan.rounds or (
+            truth.steering(score) < aim and rounds * price < most
+        ):
+            _query_round(wanted, points, plan, runner, rounds)
+            rounds += 1
+            share = min(1.0, rounds / plan.rounds) * m
+            wanted.on_rows(int(share) - int(min(1.0, (rounds - 1) / plan.rounds) * m))
+        short = np.flatnonzero(index[:, -1] < 0)
+        if len(short):
+            silent = replace(wanted, on_rows=lambda _: None)
+            found = Exact().query(silent, points[short]).index
+            index[short], score[short] = ranked(
+                wanted.x, points[short], found, wanted.base
+            )
+        recall, low, high = truth.estimate(score)
+        return Candidates(
+            index,
+            distance_of(score, wanted.base),
+            backend=registry.spec(self),
+            exact=False,
+            recall=recall,
+            recall_interval=(low, high),
+        )
+
+
+_SAMPLED = 2000
+"""Rows that are searched exactly before anything is planned."""
+
+
+def _query_round(
+    wanted: Wanted, points: Any, plan: Plan, runner: Runner, number: int
+) -> None:
+    """Let points meet the groups of leaders that are nearest to them."""
+    pool, n, words = wanted.pool, len(wanted.x), (wanted.seed, number)
+    leaders = drawn(plan.leaders, np.arange(n), *words)
+    member = nearest_leaders(wanted, leaders, plan.many, words)
+    rows, edges = groups_of(member, plan.many, len(leaders))
+    asking = nearest_leaders(wanted, leaders, plan.many, words, points=points)
+    askers, ends = groups_of(asking, plan.many, len(leaders))
+    inputs = QueryInputs(
+        share_rows(pool, wanted.x),
+        share_rows(pool, points),
+        pool.share(rows),
+        pool.share(askers),
+        runner.lists.seen(pool),
+        wanted.base,
+        wanted.k,
+    )
+    tasks = [
+        (first, min(first + MOST, int(ends[c + 1])), start, min(start + MOST, stop))
+        for c in range(len(leaders))
+        for first in range(int(ends[c]), int(ends[c + 1]), MOST)
+        for stop in [int(edges[c + 1])]
+        for start in range(int(edges[c]), stop, MOST)
+    ]
+    runner.run(answer_queries, inputs, tasks)
+
+
+def _check_base(wanted: Wanted) -> None:
+    if wanted.base not in DISTANCES:
+        raise ParameterError(
+            "search 'partition' finds nearest rows only; a kernel without distances "
+            "needs search 'exact'"
         )
 
 
@@ -168,7 +263,7 @@ class _Work:
         )
 
     def next_step(self, target: float) -> str:
-        """Return what is to be done next to reach a recall; nothing if it is reached."""
+        """Return what is to be done next to reach a recall; nothing at the end."""
         if self.steps.count(_ROUND) < self.plan.rounds:
             return _ROUND
         if self.recalls[-1] >= target or self.spent >= self.costs.exact:
@@ -211,11 +306,13 @@ class _Work:
         """Return the groups of one of the rounds."""
         wanted, plan, n = self.wanted, self.plan, len(self.wanted.x)
         words = wanted.seed, number
+        # What the plan left is little: half as many groups may find it.
+        many = plan.many if number < plan.rounds else -(-plan.many // 2)
         leaders = drawn(plan.leaders, np.arange(n), *words)
-        member = nearest_leaders(wanted, leaders, plan.many, words)
+        member = nearest_leaders(wanted, leaders, many, words)
         if number == 0:
             self._order = _by_leader(member)
-        rows, edges = groups_of(member, plan.many, len(leaders))
+        rows, edges = groups_of(member, many, len(leaders))
         return cut_groups(wanted, rows, edges, MOST, words)
 
     @property
@@ -255,7 +352,7 @@ class _Work:
     def _run(self, function: Any, inputs: Any, tasks: list[Any], cost: float) -> None:
         """Do the tasks of a step; a checkpoint keeps how far it is."""
         share = cost / max(1, len(tasks))
-        whole = self.plan.cost + self.costs.refine(1.0)
+        whole = self.costs.plan(self.plan) + self.costs.refine(1.0)
         count = self.tasks_done
 
         def on_task(_: Any) -> None:

@@ -1,15 +1,16 @@
-"""Search by partition: exact in groups, whatever computes them, and a recall that holds."""
+"""Search by partition: exact in groups, whoever computes them; a recall that holds."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from bench.data import manifold
 from conftest import brute_force
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
+from bench.data import manifold
 from nnkgraph.data import SparseRows, pairs
 from nnkgraph.data.sparse import share_rows
 from nnkgraph.errors import ParameterError
@@ -25,9 +26,9 @@ from nnkgraph.search._leaders import (
     nearest_leaders,
 )
 from nnkgraph.search._lists import Findings, Lists, Runner
-from nnkgraph.search._pilot import Costs, Plan, Truth, interval, plan_of
+from nnkgraph.search._pilot import Costs, Plan, Truth, interval, plan_of, whole_price
 from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
-from nnkgraph.search.partition import Partition, _Work
+from nnkgraph.search.partition import Partition, _query_round, _Work
 
 
 def opened(executor="serial", workers=1):
@@ -67,7 +68,7 @@ def search(x, k, groups, base="squared-distance", executor="serial", workers=1):
         shared = share_rows(pool, x)
         lists = Lists.empty(pool, len(x), k)
         inputs = GroupInputs(shared, pool.share(rows), lists.seen(pool), base, k)
-        tasks = [[(int(a), int(b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        tasks = [[(int(a), int(b))] for a, b in pairwise(edges)]
         room = max(map(len, groups)) * (k + max(8, k // 4) + 1)
         Runner(pool, lists, room).run(search_groups, inputs, tasks)
         index, score = lists.open()
@@ -174,7 +175,7 @@ def refined(x, k, before, index, score, base, room=1 << 14):
     dtype=st.sampled_from([np.float32, np.float64]),
     first=st.booleans(),
 )
-def test_a_pass_takes_the_best_of_all_new_pairs_around_a_row(
+def test_a_pass_takes_the_best_of_all_new_pairs_around_a_row(  # noqa: C901
     n, d, seed, base, ties, dtype, first
 ):
     rng = np.random.default_rng(seed)
@@ -328,7 +329,7 @@ def test_the_plan_knows_what_recall_groups_will_have(surface):
         wanted = Wanted(surface, 10, "squared-distance", pool)
         truth = Truth.of(wanted)
         costs = Costs(6000, 2000, 10, "squared-distance")
-        plan = plan_of(wanted, truth, costs, 0.5)
+        plan = plan_of(wanted, truth, whole_price(costs, 0.5), costs.exact)
         assert plan is not None
         work = _Work(wanted, truth, plan, costs)
         for _ in range(plan.rounds):
@@ -419,3 +420,35 @@ def test_a_damaged_checkpoint_is_not_taken_for_a_result(surface, tmp_path):
         other = worked(surface, checkpoint=kept)
         assert "damaged" in kept.warnings[0]
     assert np.array_equal(index, other[0])
+
+
+def test_queries_find_what_all_groups_of_their_leaders_have(surface):
+    x, points = surface[:5000], surface[5000:]
+    with opened() as pool:
+        wanted = Wanted(x, 10, "squared-distance", pool)
+        lists = Lists.empty(pool, len(points), 10)
+        _query_round(wanted, points, PLAN, Runner(pool, lists, 60_000), 0)
+        leaders = drawn(PLAN.leaders, np.arange(5000), 0, 0)
+        members = nearest_leaders(wanted, leaders, 3, (0, 0))
+        asked = nearest_leaders(wanted, leaders, 3, (0, 0), points=points)
+        index, score = lists.open()
+    every = np.tile(np.arange(5000), (len(points), 1))
+    scores = pairs.cross_values(x, points, every, "squared-distance")
+    for i in range(0, len(points), 50):
+        near = np.flatnonzero(np.isin(members, asked[i]).any(axis=1))
+        best = near[np.lexsort((near, scores[i, near]))][:10]
+        assert index[i].tolist() == best.tolist()
+        assert score[i].tolist() == scores[i, best].tolist()
+
+
+def test_many_queries_are_not_brute_force_and_their_recall_is_known():
+    x = manifold(32_000, 160)
+    x, points = x[:12_000], x[12_000:]
+    with opened("threads", 2) as pool:
+        wanted = Wanted(x, 10, "squared-distance", pool)
+        found = Partition(recall=0.9).query(wanted, points)
+        exact = registry.create("search", "exact").query(wanted, points)
+    true = (found.distance <= exact.distance[:, -1:]).mean()
+    assert not found.exact
+    assert found.recall == pytest.approx(true, abs=0.05)
+    assert true > 0.85
