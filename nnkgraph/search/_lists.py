@@ -139,7 +139,8 @@ class Lists:
         """Return what workers look at: the lists, or a copy where they see none."""
         if pool.in_place:
             return self
-        return Lists(pool.share(self.index.open()), pool.share(self.score.open()))
+        index, score = (np.array(one) for one in self.open())
+        return Lists(pool.share(index), pool.share(score))
 
     def enter(self, found: Findings, count: int) -> None:
         """Take the first findings."""

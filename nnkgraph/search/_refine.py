@@ -16,7 +16,6 @@ import numpy as np
 
 from nnkgraph.data.pairs import BASES
 from nnkgraph.runtime.jit import compiled, frozen, inner
-from nnkgraph.search import index_dtype
 from nnkgraph.search._groups import score_of
 from nnkgraph.search._lists import is_listed
 from nnkgraph.search._reservoir import WIDTH, below, lowest_bit
@@ -64,18 +63,16 @@ def _turn(index: Any, new: Any, place: Any, who: Any) -> None:
                     place[j] += 1
 
 
-def turned(index: Any, new: Any) -> tuple[IndexArray, IndexArray]:
+def turned(index: Any, new: Any, room: Any) -> tuple[Any, IndexArray]:
     """Return who has each row in its list, and where each row's begin.
 
-    Of what is put down, the half is the row and the rest whether it is new.
+    Of what is put down in the room, the half is the row and the rest whether it is new.
     """
-    n = len(index)
-    start = np.zeros(n + 1, np.int64)
+    start = np.zeros(len(index) + 1, np.int64)
     _count(frozen(index), start)
     np.cumsum(start, out=start)
-    who = np.empty(start[-1], index_dtype(2 * n))
-    _turn(frozen(index), frozen(new), start[:-1].copy(), who)
-    return who, start
+    _turn(frozen(index), frozen(new), start[:-1].copy(), np.asarray(room))
+    return room, start
 
 
 @dataclass(frozen=True)
@@ -101,15 +98,19 @@ def share_pass(
     pool: Pool,
     x: Shared,
     order: Any,
-    index: Any,
-    new: Any,
+    begun: tuple[Any, Any],
+    turned_lists: tuple[Any, Any],
     lists: Lists,
     base: str,
-    e: int,
+    exponent: int,
 ) -> RefineInputs:
-    """Share what a pass begins with."""
-    who, start = turned(index, new)
-    share = pool.share
+    """Share what a pass begins with: lists, what is new in them, and who has whom."""
+
+    def share(array: Any) -> Shared:
+        # Other machines would go on to see what was there in the last pass.
+        return pool.share(array if pool.in_place else np.array(array))
+
+    (index, new), (who, start) = begun, turned_lists
     return RefineInputs(
         x,
         share(order),
@@ -119,7 +120,7 @@ def share_pass(
         share(start),
         lists.seen(pool),
         base,
-        e,
+        exponent,
     )
 
 

@@ -21,6 +21,7 @@ from nnkgraph.data.sparse import share_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.checkpoint import Block
+from nnkgraph.runtime.jit import frozen
 from nnkgraph.search import Memory, Plain, distance_of, index_dtype, ranked
 from nnkgraph.search._groups import (
     GroupInputs,
@@ -40,7 +41,7 @@ from nnkgraph.search._pilot import (
     whole_price,
 )
 from nnkgraph.search._products import reservoir_size, scale_exponent
-from nnkgraph.search._refine import mark_new, refine_rows, share_pass
+from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
 from nnkgraph.search.exact import Exact, nearest
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Partition(Plain):
     def memory(self, n: int, d: int, k: int, base: str, /, *, some: bool) -> Memory:
         """Return what lists of a pass of refinement take, and a copy of the rows."""
         del some, base
-        return Memory(files=n * k * 9 + n * d * 4)
+        return Memory(files=n * k * 9 + n * d * 4 + n * 80)
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search in groups, refine, and estimate what was found."""
@@ -236,6 +237,7 @@ class _Work:
         """The lists when the last pass began."""
         self.new: Any = None
         """Which candidates were new in them."""
+        self.who: Any = None
         self.steps = ""
         """A letter for every round and every pass that is done."""
         self.recalls: list[float] = []
@@ -327,27 +329,34 @@ class _Work:
     def do_pass(self) -> float:
         """Compare the neighbors of neighbors that are new; return what that costs."""
         wanted, pool, n = self.wanted, self.wanted.pool, len(self.wanted.x)
+        if self.begun is None:
+            self._make_room()
         if self.tasks_done == 0:
-            index = self.lists.open()[0].copy()
-            before = np.full_like(index, -1) if self.begun is None else self.begun
-            self.new = np.empty(index.shape, np.bool_)
-            mark_new(before, index, self.new)
-            self.begun = index
-        exponent = scale_exponent(wanted.x, np.zeros(wanted.x.shape[1]))
+            index = self.lists.open()[0]
+            mark_new(frozen(self.begun), index, np.asarray(self.new))
+            self.begun[:] = index
         inputs = share_pass(
             pool,
             self.x,
             self.order,
-            self.begun,
-            self.new,
+            (self.begun, self.new),
+            turned(self.begun, self.new, self.who),
             self.lists,
             wanted.base,
-            exponent,
+            scale_exponent(wanted.x, np.zeros(wanted.x.shape[1])),
         )
         tasks = [(at, min(at + _ROWS, n), 0) for at in range(0, n, _ROWS)]
         cost = self.costs.refine(float(np.count_nonzero(self.new)) / self.new.size)
         self._run(refine_rows, inputs, tasks, cost)
         return cost
+
+    def _make_room(self) -> None:
+        """Make the arrays that passes begin with; they are used again and again."""
+        pool, (n, k) = self.wanted.pool, self.lists.open()[0].shape
+        self.begun = pool.output((n, k), index_dtype(n)).open()
+        self.new = pool.output((n, k), np.bool_).open()
+        self.who = pool.output((n * k,), index_dtype(2 * n)).open()
+        self.begun[:], self.new[:] = -1, False
 
     def _run(self, function: Any, inputs: Any, tasks: list[Any], cost: float) -> None:
         """Do the tasks of a step; a checkpoint keeps how far it is."""
@@ -409,7 +418,8 @@ class _Work:
         self.steps, self.recalls = about["steps"], about["recalls"]
         self.spent, self.tasks_done = about["spent"], about["tasks"]
         if about["passing"]:
-            self.begun, self.new = block.arrays["begun"], block.arrays["new"]
+            self._make_room()
+            self.begun[:], self.new[:] = block.arrays["begun"], block.arrays["new"]
 
 
 _ABOUT = {"steps": str, "recalls": list, "spent": float, "tasks": int, "passing": bool}

@@ -159,7 +159,9 @@ def refined(x, k, before, index, score, base, room=1 << 14):
         mark_new(before.astype(now.dtype), begun, new)
         order = np.arange(len(x), dtype=np.int32)
         shared = pool.share(x)
-        inputs = share_pass(pool, shared, order, begun, new, lists, base, 3)
+        who = turned(begun, new, np.empty(begun.size, np.int32))
+        begin = (begun, new), who, lists
+        inputs = share_pass(pool, shared, order, *begin, base, 3)
         tasks = [(0, len(x), 0)]
         Runner(pool, lists, room).run(refine_rows, inputs, tasks)
         return now.copy(), values.copy(), new
@@ -227,7 +229,7 @@ def test_refinement_goes_on_where_its_room_ended():
 def test_who_has_a_row_is_put_down_new_ones_first_then_by_place():
     index = np.array([[1, 2], [2, 0], [1, 0], [1, -1]])
     new = np.array([[False, True], [True, True], [False, False], [True, False]])
-    who, start = turned(index, new)
+    who, start = turned(index, new, np.empty(8, np.int64))
     assert start.tolist() == [0, 2, 5, 7, 7]
     assert [(one >> 1, one & 1) for one in who[2:5].tolist()] == [
         (3, 1),
