@@ -316,6 +316,9 @@ def kept_candidates(block: Block) -> Candidates:
     """Return candidates that were kept."""
     texts = ("notes", "warnings")
     about = block.about | {name: tuple(map(str, block.about[name])) for name in texts}
+    if about["recall_interval"] is not None:
+        low, high = about["recall_interval"]
+        about["recall_interval"] = float(low), float(high)
     return Candidates(block.arrays["index"], block.arrays["distance"], **about)
 
 

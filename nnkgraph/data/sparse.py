@@ -250,6 +250,22 @@ class SharedRows:
         return SparseRows(*arrays, self.columns)
 
 
+@dataclass(frozen=True)
+class HeldRows:
+    """Sparse rows in the memory of this process."""
+
+    x: SparseRows
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return self.x.columns
+
+    def open(self) -> SparseRows:
+        """Return the rows."""
+        return self.x
+
+
 def share_rows(pool: Pool, x: Any) -> Shared | SharedGram | SharedRows:
     """Return a handle under which every worker can open the rows."""
     if isinstance(x, SparseRows):

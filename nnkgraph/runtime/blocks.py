@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nnkgraph.runtime.arrays import AnyArray
     from nnkgraph.runtime.executors import Pool, Shared
 
-_TRIES = 3
+TRIES = 3
 """How often the workers are replaced before a dying one is reported."""
 
 
@@ -74,7 +74,7 @@ def run(
         except BrokenExecutor as error:
             deaths += 1
             lost = sorted(running.values(), reverse=True)
-            if deaths > _TRIES:
+            if deaths > TRIES:
                 start, stop = lost[-1] if lost else waiting[-1]
                 raise ResourceError(
                     f"workers died {deaths} times, last at rows {start} to "

@@ -45,7 +45,7 @@ class ProductInputs:
     asked: Shared
     """The rows that ask as float32, centered and scaled."""
     offset: Shared
-    """What a row adds to its products with queries: see `_terms`."""
+    """What a row adds to its products with queries: see `terms`."""
     own: Shared
     """What a query adds to its products with rows."""
     longest: float
@@ -76,7 +76,7 @@ def prepare(wanted: Wanted, pool: Pool | None) -> ProductInputs:
     for rows in _row_blocks(x):
         stop = start + len(rows)
         data[start:stop] = (rows - center) * 2.0**-exponent
-        offset[start:stop], own[start:stop] = _terms(
+        offset[start:stop], own[start:stop] = terms(
             data[start:stop], wanted.base, longest, exponent
         )
         start = stop
@@ -104,9 +104,9 @@ def _local_array(shape: tuple[int, ...], dtype: Any) -> Here:
 
 
 def with_queries(
-    inputs: ProductInputs, points: FloatArray, pool: Pool
+    inputs: ProductInputs, points: FloatArray, share: Callable[[Any], Shared]
 ) -> ProductInputs:
-    """Return the same rows, with new points that ask about them."""
+    """Return the same rows, with new points that ask about them, shared as told."""
     asked = np.empty(points.shape, np.float32)
     own, start = np.empty(len(points)), 0
     center, scale = inputs.center.open(), 2.0**-inputs.exponent
@@ -114,15 +114,15 @@ def with_queries(
         stop = start + len(rows)
         with np.errstate(over="ignore"):  # too far for float32: float64 decides
             asked[start:stop] = (rows - center) * scale
-        own[start:stop] = _terms(
+        own[start:stop] = terms(
             asked[start:stop], inputs.base, inputs.longest, inputs.exponent
         )[1]
         start = stop
     return replace(
         inputs,
-        points=pool.share(points),
-        asked=pool.share(asked),
-        own=pool.share(own),
+        points=share(points),
+        asked=share(asked),
+        own=share(own),
         new=True,
     )
 
@@ -147,7 +147,7 @@ def factor_of(base: str) -> float:
     return -2.0 if base == "squared-distance" else -1.0
 
 
-def _terms(
+def terms(
     data: FloatArray, base: str, longest: float, exponent: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the offsets and own terms of rows.
@@ -197,7 +197,7 @@ def products_of(
         queries, own = inputs.asked.open()[rows], inputs.own.open()[rows]
     else:
         queries = (inputs.points.open()[rows] - center) * scale
-        own = _terms(queries, inputs.base, inputs.longest, inputs.exponent)[1]
+        own = terms(queries, inputs.base, inputs.longest, inputs.exponent)[1]
     queries *= dtype(factor_of(inputs.base))
     buffer = np.empty(len(rows) * min(n, COLUMNS), dtype)
     for column in range(0, n, COLUMNS):
@@ -205,7 +205,7 @@ def products_of(
         offsets = offset[column : column + COLUMNS]
         if dtype is np.float64:
             block = (x[column : column + COLUMNS] - center) * scale
-            offsets = _terms(block, inputs.base, inputs.longest, inputs.exponent)[0]
+            offsets = terms(block, inputs.base, inputs.longest, inputs.exponent)[0]
         # Always contiguous: the compiled scan then has one form for each precision.
         out = buffer[: len(rows) * len(block)].reshape(len(rows), len(block))
         with np.errstate(over="ignore", invalid="ignore"):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nnkgraph.data import FloatArray, IndexArray
-    from nnkgraph.data.sparse import SharedGram, SharedRows
+    from nnkgraph.data.sparse import HeldRows, SharedGram, SharedRows
     from nnkgraph.runtime.executors import Shared
     from nnkgraph.search import Search, Wanted
 
@@ -169,10 +169,10 @@ _ROUNDING = 8.0 * 2.0**-53
 class SparseInputs:
     """What a block of queries needs; small, because it travels to the workers."""
 
-    x: SharedRows
+    x: SharedRows | HeldRows
     """The rows, and below them the points that ask, where there are any."""
 
-    columns: SharedRows
+    columns: SharedRows | HeldRows
     """The rows again, column by column."""
 
     lengths: Shared
@@ -311,7 +311,7 @@ class Exact(Plain):
             below, asking = sparse_inputs(wanted, points), range(n, n + len(points))
             return _run(wanted, select_sparse_block, below, asking, wanted.on_rows)
         if wanted.base in MULTIPLIED:
-            inputs: Any = with_queries(prepare(wanted, pool), points, pool)
+            inputs: Any = with_queries(prepare(wanted, pool), points, pool.share)
             function: Any = _search_block
         else:
             inputs = replace(direct_inputs(wanted), points=pool.share(points))

@@ -44,6 +44,9 @@ class Pool(Protocol):
     in_place: bool
     """Whether workers write their rows into outputs; else they return them."""
 
+    returns: bool
+    """Whether tasks may return results of any size."""
+
     def share(self, array: AnyArray, /) -> Shared:
         """Return a handle under which every worker can open the array."""
 

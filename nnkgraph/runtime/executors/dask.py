@@ -135,6 +135,7 @@ class _DaskPool(executors.FilePool):
     too long, or the scheduler is gone, that is the end.
     """
 
+    returns = True
     block_factor = 4  # a task takes the scheduler some milliseconds
 
     def __init__(

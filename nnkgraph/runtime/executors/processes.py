@@ -109,6 +109,7 @@ class _ProcessPool(FilePool):
     # Results go to a file and not through a pipe: a worker that dies in the middle of a
     # long message would leave its reader waiting for ever.
     in_place = True
+    returns = False
     block_factor = 1
 
     def __init__(

@@ -25,6 +25,7 @@ class InProcessPool:
     executor: ThreadPoolExecutor | None = None
     block_timeout: float | None = None
     in_place: bool = True
+    returns: bool = True
     block_factor: int = 1
 
     def share(self, array: AnyArray, /) -> Here:

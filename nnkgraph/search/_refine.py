@@ -1,0 +1,387 @@
+"""Refinement: the neighbors of a row's neighbors may be its own.
+
+Every row gathers a small group around it: itself, its list, and the rows that have it
+in theirs. All pairs of the group are compared, as in any other group, where they are
+new: one of the two came into the group since the last pass. Groups are made from lists
+as they were when a pass began, so that the result is one of sets again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnkgraph.data.pairs import BASES
+from nnkgraph.runtime.jit import compiled, frozen, inner
+from nnkgraph.search._groups import score_of
+from nnkgraph.search._lists import is_listed
+from nnkgraph.search._reservoir import WIDTH, below, lowest_bit
+
+if TYPE_CHECKING:
+    from nnkgraph.data import IndexArray
+    from nnkgraph.runtime.executors import Pool, Shared
+    from nnkgraph.search._lists import Findings, Lists
+
+CORE = 32
+"""Rows that have a row in their list, and are compared with its whole group. Others
+that have it are compared with these and with its list only: some rows are in most
+lists."""
+
+
+@compiled
+def mark_new(before: Any, index: Any, new: Any) -> int:
+    """Mark candidates that were not in the list before; return how many there are."""
+    count = 0
+    for i in range(index.shape[0]):
+        for t in range(index.shape[1]):
+            j = index[i, t]
+            new[i, t] = j >= 0 and not is_listed(before, i, j)
+            count += new[i, t]
+    return count
+
+
+@compiled
+def _count(index: Any, start: Any) -> None:
+    for i in range(index.shape[0]):
+        for t in range(index.shape[1]):
+            if index[i, t] >= 0:
+                start[index[i, t] + 1] += 1
+
+
+@compiled
+def _turn(index: Any, new: Any, place: Any, who: Any) -> None:
+    """Put down who has a row in its list: new ones first, then by place in the list."""
+    for old in range(2):
+        for t in range(index.shape[1]):
+            for i in range(index.shape[0]):
+                j = index[i, t]
+                if j >= 0 and new[i, t] == (old == 0):
+                    who[place[j]] = 2 * i + new[i, t]
+                    place[j] += 1
+
+
+def turned(index: Any, new: Any, room: Any) -> tuple[Any, IndexArray]:
+    """Return who has each row in its list, and where each row's begin.
+
+    Of what is put down in the room, the half is the row and the rest whether it is new.
+    """
+    start = np.zeros(len(index) + 1, np.int64)
+    _count(frozen(index), start)
+    np.cumsum(start, out=start)
+    _turn(frozen(index), frozen(new), start[:-1].copy(), np.asarray(room))
+    return room, start
+
+
+@dataclass(frozen=True)
+class RefineInputs:
+    """What a task needs; small, because it travels to the workers."""
+
+    x: Shared
+    order: Shared
+    """The rows in an order in which neighbors are near each other."""
+
+    index: Shared
+    """The lists when the pass began."""
+
+    new: Shared
+    who: Shared
+    start: Shared
+    lists: Lists
+    base: str
+    exponent: int
+
+
+def share_pass(
+    pool: Pool,
+    x: Shared,
+    order: Any,
+    begun: tuple[Any, Any],
+    turned_lists: tuple[Any, Any],
+    lists: Lists,
+    base: str,
+    exponent: int,
+) -> RefineInputs:
+    """Share what a pass begins with: lists, what is new in them, and who has whom."""
+
+    def share(array: Any) -> Shared:
+        # Other machines would go on to see what was there in the last pass.
+        return pool.share(array if pool.in_place else np.array(array))
+
+    (index, new), (who, start) = begun, turned_lists
+    return RefineInputs(
+        x,
+        share(order),
+        share(index),
+        share(new),
+        share(who),
+        share(start),
+        lists.seen(pool),
+        base,
+        exponent,
+    )
+
+
+@inner
+def _gather(  # noqa: C901, PLR0912 - short loops over one list
+    v: int, index: Any, new: Any, who: Any, start: Any, room: Any
+) -> Any:
+    """Put the group of a row into room; return where its parts end.
+
+    First the new ones of the core, then its old ones; then, of the others, the new ones
+    and the old ones.
+    """
+    members, listed, fresh = room
+    k = index.shape[1]
+    size = 0
+    for t in range(k):
+        if index[v, t] >= 0:
+            listed[size], fresh[size] = index[v, t], new[v, t]
+            size += 1
+    own = size
+    for e in range(start[v], start[v + 1]):
+        i, is_new = who[e] >> 1, who[e] & 1
+        known = False
+        for t in range(own):
+            if listed[t] == i:
+                fresh[t] |= is_new == 1
+                known = True
+        if not known:
+            listed[size], fresh[size] = i, is_new == 1
+            size += 1
+    inside = min(size, own + CORE)
+    q = 0
+    for t in range(inside):
+        if fresh[t]:
+            members[q] = listed[t]
+            q += 1
+    m = q
+    members[m] = v
+    m += 1
+    for t in range(inside):
+        if not fresh[t]:
+            members[m] = listed[t]
+            m += 1
+    end = m
+    for t in range(inside, size):
+        if fresh[t]:
+            members[end] = listed[t]
+            end += 1
+    last = end
+    for t in range(inside, size):
+        if not fresh[t]:
+            members[last] = listed[t]
+            last += 1
+    return q, m, end, last
+
+
+@inner
+def _see(
+    x: Any, v: int, members: Any, m: int, scale: Any, base: int, columns: Any, size: Any
+) -> None:
+    """Set columns to rows as seen from another, and their lengths.
+
+    Lengths are squared where distances are.
+    """
+    for b in range(m):
+        size[b] = np.float32(0.0)
+    for t in range(x.shape[1]):
+        middle = x[v, t]
+        for b in range(m):
+            u = np.float32((x[members[b], t] - middle) * scale)
+            columns[t, b] = u
+            size[b] += u * u if base == 0 else abs(u)
+
+
+@inner
+def _lines(columns: Any, points: Any, width: int, base: int, lines: Any) -> None:
+    """Set two lines to the products of two points and columns, or to l1 distances.
+
+    Two lines, because what is read serves both.
+    """
+    d = columns.shape[0]
+    for b in range(width):
+        lines[0, b] = lines[1, b] = np.float32(0.0)
+    if base == 0:
+        for t in range(0, d - 3, 4):
+            e, f, g, h = points[0, t : t + 4]
+            p, q, r, s = points[1, t : t + 4]
+            for b in range(width):
+                i, j = columns[t, b], columns[t + 1, b]
+                k, m = columns[t + 2, b], columns[t + 3, b]
+                lines[0, b] += (e * i + f * j) + (g * k + h * m)
+                lines[1, b] += (p * i + q * j) + (r * k + s * m)
+    for t in range(d - d % 4 if base == 0 else 0, d):
+        e, p = points[0, t], points[1, t]
+        for b in range(width):
+            i = columns[t, b]
+            lines[0, b] += e * i if base == 0 else abs(e - i)
+            lines[1, b] += p * i if base == 0 else abs(p - i)
+
+
+@inner
+def _bound(size: Any, last: float, factors: Any) -> Any:
+    """Return what a row adds to a bound, and what a bound for it must stay below."""
+    share, unit, lost = factors
+    limit = last * unit - share * size + lost
+    top = np.nextafter(np.float32(limit), np.float32(np.inf))
+    return np.float32(share * size), top
+
+
+@inner
+def _is_known(known: Any, i: int, j: int, n: int) -> bool:
+    """Return whether a pair was looked at a short while ago, and remember it."""
+    key = min(i, j) * n + max(i, j)
+    place = ((key * 0x9E3779B97F4A7C1) >> 40) & (known.shape[0] - 1)
+    found: bool = known[place] == key
+    known[place] = key
+    return found
+
+
+@compiled
+def _compare(  # noqa: C901, PLR0912, PLR0915 - one loop over one kind of groups
+    x: Any,
+    order: Any,
+    begun: Any,
+    turned_lists: Any,
+    lists: Any,
+    base: int,
+    scale: Any,
+    factors: Any,
+    task: Any,
+    room: Any,
+    out: Any,
+) -> Any:
+    """Compare the pairs of the groups around some rows; put down what is found.
+
+    Returns how much that is, and where to go on where there was no room for more.
+    """
+    (index, new), (who, start), (now, score) = begun, turned_lists, lists
+    begin, stop, done = task
+    d, last = x.shape[1], index.shape[1] - 1
+    wide = -(-(2 + last + CORE) // WIDTH) * WIDTH
+    columns, size = np.zeros((d, wide), np.float32), np.empty(wide, np.float32)
+    offset, top = np.empty(wide, np.float32), np.empty(wide, np.float32)
+    lines, points = np.empty((2, wide), np.float32), np.empty((2, d), np.float32)
+    mine, high = np.empty(2, np.float32), np.empty(2, np.float32)
+    seen, length = np.empty((d, 2), np.float32), np.empty(2, np.float32)
+    known = np.full(1 << 15, np.int64(-1))
+    n, count = np.int64(x.shape[0]), 0
+    factor = np.float32(-2.0 if base == 0 else 1.0)
+    members = room[0]
+    for at in range(begin, stop):
+        v = order[at]
+        q, m, end, size_all = _gather(v, index, new, who, start, room)
+        if q == 0 and end == m:
+            continue
+        _see(x, v, members, m, scale, base, columns, size)
+        for b in range(wide):
+            offset[b], top[b] = np.float32(np.inf), -np.float32(np.inf)
+        for b in range(m):
+            offset[b], top[b] = _bound(size[b], score[members[b], last], factors)
+        # Few new ones meet all; where there are many, all meet those before them.
+        few = 2 * q < m
+        a = done
+        while a < size_all:
+            if few and q <= a < m:
+                a = m
+                continue
+            if count + 4 * wide > out[0].shape[0]:
+                return count, at, a
+            part = q if a < q else m if a < m else end if a < end else size_all
+            both = min(2, part - a)  # no two that are compared with others
+            if a < m:
+                width = m if few else min(a + 1, q)
+                for o in range(both):
+                    mine[o], high[o] = offset[a + o], top[a + o]
+                    for t in range(d):
+                        points[o, t] = factor * columns[t, a + o]
+            else:
+                width = m if a < end else q
+                _see(x, v, members[a:], both, scale, base, seen, length)
+                for o in range(both):
+                    far = score[members[a + o], last]
+                    mine[o], high[o] = _bound(length[o], far, factors)
+                    for t in range(d):
+                        points[o, t] = factor * seen[t, o]
+            _lines(columns, points, -(-width // WIDTH) * WIDTH, base, lines)
+            for o in range(both):
+                i = members[a + o]
+                for first in range(0, width, WIDTH):
+                    for_me = below(lines[o], first, offset, high[o])
+                    for_you = below(lines[o], first, mine[o], top)
+                    mask = for_me | for_you
+                    if width - first < WIDTH:
+                        mask &= (np.uint32(1) << np.uint32(width - first)) - np.uint32(
+                            1
+                        )
+                    while mask != 0:
+                        bit = mask & -mask
+                        j = members[first + lowest_bit(mask)]
+                        mask ^= bit
+                        if i == j or _is_known(known, i, j, n):
+                            continue
+                        wanted = for_me & bit != 0 and not is_listed(now, i, j)
+                        asked = for_you & bit != 0 and not is_listed(now, j, i)
+                        if not (wanted or asked):
+                            continue
+                        value = score_of(x, i, j, base)
+                        if wanted and value <= score[i, last]:
+                            out[0][count], out[1][count], out[2][count] = i, j, value
+                            count += 1
+                        if asked and value <= score[j, last]:
+                            out[0][count], out[1][count], out[2][count] = j, i, value
+                            count += 1
+            a += both
+        done = 0
+    return count, stop, 0
+
+
+def _factors(d: int, base: str, exponent: int) -> tuple[float, float, float]:
+    """Return what makes proven bounds of float32 sums: see `_bound`.
+
+    A score, in units of ``2 ** exponent``, is never below what `_lines` gives for two
+    rows plus what `_bound` says they add. With u the rounding of float32: what is seen
+    of a row is off by u of each feature, which changes a squared distance by less than
+    5 u of the sum of both squared lengths; -2 times a product is off by (d + 1) u of
+    that sum, a length by d u of itself; and two additions by 3 u. For l1 distances it
+    is less than (d + 4) u of the sum of both lengths. The margin is (2 d + 24) u.
+    """
+    steps = (2 * d + 24) * 2.0**-24
+    margin = 1.02 * steps / (1.0 - min(steps, 0.5))
+    power = _power(base)
+    # What is lost where numbers vanish, in the score itself as well.
+    lost = (d + 16) * (2.0**-140 + math.ldexp(1.0, -1074 - power * exponent))
+    share = 1.0 - margin if base == "squared-distance" else -margin
+    return share, 2.0 ** (-power * exponent), lost
+
+
+def _power(base: str) -> int:
+    return 2 if base == "squared-distance" else 1
+
+
+def refine_rows(
+    inputs: RefineInputs, task: tuple[int, int, int], found: Findings
+) -> tuple[int, tuple[int, int, int] | None]:
+    """Compare the groups around some rows, given by their places in the order."""
+    x, start = inputs.x.open(), inputs.start.open()
+    order, index = np.asarray(inputs.order.open()), inputs.index.open()
+    rows = order[task[0] : task[1]]
+    most = int((start[rows + 1] - start[rows]).max()) + index.shape[1] + 1
+    room = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.bool_)
+    count, at, done = _compare(
+        frozen(x),
+        frozen(order),
+        (frozen(index), frozen(inputs.new.open())),
+        (frozen(inputs.who.open()), frozen(start)),
+        tuple(map(frozen, inputs.lists.open())),
+        BASES.index(inputs.base),
+        x.dtype.type(2.0**-inputs.exponent),
+        _factors(x.shape[1], inputs.base, inputs.exponent),
+        task,
+        room,
+        (found.rows, found.others, found.scores),
+    )
+    return count, None if at == task[1] else (at, task[1], done)

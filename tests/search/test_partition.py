@@ -1,0 +1,459 @@
+"""Search by partition: exact in groups, whoever computes them; a recall that holds."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from conftest import brute_force
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from bench.data import manifold
+from nnkgraph.data import SparseRows, pairs
+from nnkgraph.data.sparse import share_rows
+from nnkgraph.errors import ParameterError
+from nnkgraph.runtime import registry
+from nnkgraph.runtime.checkpoint import open_checkpoint
+from nnkgraph.search import Wanted
+from nnkgraph.search._groups import GroupInputs, search_groups
+from nnkgraph.search._leaders import (
+    cut_groups,
+    drawn,
+    groups_of,
+    hashed,
+    nearest_leaders,
+)
+from nnkgraph.search._lists import Findings, Lists, Runner
+from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of, whole_price
+from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
+from nnkgraph.search.exact import interval
+from nnkgraph.search.partition import Partition, _query_round, _Work
+
+
+def opened(executor="serial", workers=1):
+    return registry.create("executors", executor).open(workers)
+
+
+def all_scores(x, base):
+    """Return the scores of all pairs as nnkgraph adds them up; inf for a row itself."""
+    every = np.tile(np.arange(len(x)), (len(x), 1))
+    score = pairs.cross_values(x, x, every, base)
+    score[np.arange(len(x)), np.arange(len(x))] = np.inf
+    return score
+
+
+def best_of(score, allowed, k):
+    """Return the k best of what is allowed to every row, -1 and inf for none."""
+    n = len(score)
+    index, found = np.full((n, k), -1), np.full((n, k), np.inf)
+    for i in range(n):
+        near = np.flatnonzero(allowed[i] & np.isfinite(score[i]))
+        near = near[np.lexsort((near, score[i, near]))][:k]
+        index[i, : len(near)], found[i, : len(near)] = near, score[i, near]
+    return index, found
+
+
+def together(n, groups):
+    met = np.zeros((n, n), bool)
+    for rows in groups:
+        met[np.ix_(rows, rows)] = True
+    return met
+
+
+def search(x, k, groups, base="squared-distance", executor="serial", workers=1):
+    rows = np.concatenate(groups).astype(np.int32)
+    edges = np.cumsum([0, *map(len, groups)])
+    with opened(executor, workers) as pool:
+        shared = share_rows(pool, x)
+        lists = Lists.empty(pool, len(x), k)
+        inputs = GroupInputs(shared, pool.share(rows), lists.seen(pool), base, k)
+        tasks = [[(int(a), int(b))] for a, b in pairwise(edges)]
+        room = max(map(len, groups)) * (k + max(8, k // 4) + 1)
+        Runner(pool, lists, room).run(search_groups, inputs, tasks)
+        index, score = lists.open()
+        return index.copy(), score.copy()
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(4, 90),
+    d=st.integers(1, 12),
+    values=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+    offset=st.sampled_from([0, 1000, 10**6]),
+    base=st.sampled_from(["squared-distance", "l1-distance"]),
+    k=st.integers(1, 12),
+)
+def test_lists_are_the_best_of_all_who_share_a_group(
+    n, d, values, seed, offset, base, k
+):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, values, (n, d)).astype(float) + offset
+    groups = [
+        np.sort(rng.choice(n, rng.integers(2, n + 1), replace=False)) for _ in range(6)
+    ]
+    index, score = search(x, k, groups, base)
+    best, values = best_of(all_scores(x, base), together(n, groups), k)
+    assert index.tolist() == best.tolist()
+    assert score.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_large_groups_are_searched_exactly_in_any_order(dtype, far):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 10)).astype(dtype)
+    x[750:] += far  # float32 sees little of either half from the middle of both
+    groups = [np.sort(rng.choice(1500, 900, replace=False)) for _ in range(4)]
+    index, score = search(x, 20, groups)
+    best, values = best_of(
+        all_scores(x, "squared-distance"), together(1500, groups), 20
+    )
+    assert np.array_equal(index, best)
+    assert np.array_equal(score, values)
+    again = search(x, 20, groups[::-1])
+    assert np.array_equal(again[0], index)
+    assert np.array_equal(again[1], score)
+
+
+def test_ties_beyond_all_room_go_to_the_lower_row_number():
+    x = np.zeros((700, 3))
+    x[::2, 0] = 1.0  # two places only
+    index, _ = search(x, 9, [np.arange(700)])
+    assert index[4].tolist() == [0, 2, 6, 8, 10, 12, 14, 16, 18]
+
+
+def test_sparse_groups_are_searched_exactly():
+    matrix = random_array((200, 40), density=0.1, rng=np.random.default_rng(0))
+    x = SparseRows.of(csr_array(matrix), "")
+    groups = [np.arange(0, 120), np.arange(80, 200)]
+    index, score = search(x, 7, groups)
+    every = np.tile(np.arange(200), (200, 1))
+    scores = pairs.cross_values(x, x, every, "squared-distance")
+    np.fill_diagonal(scores, np.inf)
+    best, values = best_of(scores, together(200, groups), 7)
+    assert np.array_equal(index, best)
+    assert np.array_equal(score, values)
+
+
+def test_entering_keeps_lists_sorted_without_repeats():
+    with opened() as pool:
+        lists = Lists.empty(pool, 3, 2)
+        rows = np.array([0, 0, 0, 0, 2, 2], np.int32)
+        others = np.array([2, 1, 2, 1, 0, 1], np.int32)
+        scores = np.array([3.0, 3.0, 3.0, 3.0, 5.0, 5.0])
+        lists.enter(Findings(rows, others, scores), 6)
+        index, score = lists.open()
+        assert index.tolist() == [[1, 2], [-1, -1], [0, 1]]
+        assert score[0].tolist() == [3.0, 3.0]
+
+
+def refined(x, k, before, index, score, base, room=1 << 14):
+    """Return the lists after a pass, and the pairs that a pass has to look at."""
+    with opened() as pool:
+        lists = Lists.empty(pool, len(x), k)
+        now, values = lists.open()
+        now[:], values[:] = index, score
+        begun, new = now.copy(), np.empty(now.shape, bool)
+        mark_new(before.astype(now.dtype), begun, new)
+        order = np.arange(len(x), dtype=np.int32)
+        shared = pool.share(x)
+        who = turned(begun, new, np.empty(begun.size, np.int32))
+        begin = (begun, new), who, lists
+        inputs = share_pass(pool, shared, order, *begin, base, 3)
+        tasks = [(0, len(x), 0)]
+        Runner(pool, lists, room).run(refine_rows, inputs, tasks)
+        return now.copy(), values.copy(), new
+
+
+@settings(max_examples=25)
+@given(
+    n=st.integers(8, 120),
+    d=st.integers(1, 9),
+    seed=st.integers(0, 2**32 - 1),
+    base=st.sampled_from(["squared-distance", "l1-distance"]),
+    ties=st.booleans(),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    first=st.booleans(),
+)
+def test_a_pass_takes_the_best_of_all_new_pairs_around_a_row(  # noqa: C901
+    n, d, seed, base, ties, dtype, first
+):
+    rng = np.random.default_rng(seed)
+    x = (rng.integers(0, 4, (n, d)) if ties else rng.normal(size=(n, d))).astype(dtype)
+    k = int(rng.integers(1, 7))
+    scores = all_scores(x, base)
+    allowed = rng.random((n, n)) < 0.3
+    index, score = best_of(scores, allowed, k)
+    before = np.full((n, k), -1)
+    if not first:
+        before = best_of(scores, allowed & (rng.random((n, n)) < 0.7), k)[0]
+    now, values, new = refined(x, k, before, index, score, base)
+    met = np.zeros((n, n), bool)
+    for i in range(n):
+        met[i, index[i][index[i] >= 0]] = True
+    for v in range(n):  # all groups are smaller than the core here
+        links = {v: False}
+        for t in range(k):
+            if index[v, t] >= 0:
+                links[int(index[v, t])] = bool(new[v, t])
+        for i, t in zip(*np.nonzero(index == v), strict=True):
+            links[int(i)] = links.get(int(i), False) or bool(new[i, t])
+        core = len(links) <= k + 32
+        for a, is_new in links.items():
+            for b, other_new in links.items():
+                if core and a != b and (is_new or other_new):
+                    met[a, b] = True
+    best, expected = best_of(scores, met, k)
+    if all((index == v).sum() <= 32 for v in range(n)):
+        assert now.tolist() == best.tolist()
+        assert values.tolist() == expected.tolist()
+    assert (values <= score).all()
+
+
+def test_refinement_goes_on_where_its_room_ended():
+    x = np.random.default_rng(1).normal(size=(900, 6)).astype(np.float32)
+    x[0] = 0.0  # in many lists
+    scores = all_scores(x, "squared-distance")
+    rng = np.random.default_rng(2)
+    index, score = best_of(scores, rng.random(scores.shape) < 0.05, 5)
+    nothing = np.full((900, 5), -1)
+    base = "squared-distance"
+    roomy = refined(x, 5, nothing, index, score, base)
+    tight = refined(x, 5, nothing, index, score, base, room=300)
+    assert np.array_equal(roomy[0], tight[0])
+    assert (roomy[0] != index).any()
+
+
+def test_who_has_a_row_is_put_down_new_ones_first_then_by_place():
+    index = np.array([[1, 2], [2, 0], [1, 0], [1, -1]])
+    new = np.array([[False, True], [True, True], [False, False], [True, False]])
+    who, start = turned(index, new, np.empty(8, np.int64))
+    assert start.tolist() == [0, 2, 5, 7, 7]
+    assert [(one >> 1, one & 1) for one in who[2:5].tolist()] == [
+        (3, 1),
+        (0, 0),
+        (2, 0),
+    ]
+
+
+def test_hashes_are_those_that_are_written_down():
+    # splitmix64 with seed 0: its first number.
+    assert int(hashed(0)[0]) == 0xE220A8397B1DCDAF
+    assert len(set(hashed(7, 1, np.arange(10_000)).tolist())) == 10_000
+    assert (
+        drawn(4, np.arange(50), 0, 1).tolist() == drawn(4, np.arange(50), 0, 1).tolist()
+    )
+    assert drawn(9, np.arange(4), 0).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("base", ["squared-distance", "l1-distance"])
+def test_rows_go_to_their_nearest_leaders(base):
+    x = np.random.default_rng(0).normal(size=(600, 4))
+    leaders = drawn(40, np.arange(600), 0, 0)
+    with opened() as pool:
+        found = np.array(nearest_leaders(Wanted(x, 5, base, pool), leaders, 3, (0, 0)))
+    every = np.tile(leaders, (600, 1))
+    score = pairs.cross_values(x, x, every, base)
+    assert np.array_equal(found, np.argsort(score, axis=1, kind="stable")[:, :3])
+
+
+def test_rows_that_are_as_near_to_all_leaders_do_not_all_go_to_one():
+    x = np.zeros((2000, 4))
+    leaders = drawn(20, np.arange(2000), 0, 0)
+    with opened() as pool:
+        wanted = Wanted(x, 5, "squared-distance", pool)
+        found = np.array(nearest_leaders(wanted, leaders, 2, (0, 0)))
+        some = nearest_leaders(wanted, leaders, 2, (0, 0), np.arange(900, 1000))
+        assert np.array_equal(found[900:1000], some)
+    assert np.bincount(found.ravel(), minlength=20).max() < 400
+    assert (found[:, 0] != found[:, 1]).all()
+
+
+@pytest.mark.parametrize("kind", ["normal", "same"])
+def test_groups_that_are_too_large_are_cut_and_lose_nobody(kind):
+    x = np.random.default_rng(0).normal(size=(3000, 3))
+    if kind == "same":
+        x[:] = 1.0
+    member = np.zeros((3000, 1), np.int32)
+    rows, edges = groups_of(member, 1, 2)
+    with opened() as pool:
+        wanted = Wanted(x, 5, "squared-distance", pool)
+        cut, ends = cut_groups(wanted, rows, edges, 500, (0, 0))
+    assert np.diff(ends).max() <= 500
+    assert set(cut.tolist()) == set(range(3000))
+    assert ends[-1] == len(cut)
+
+
+PLAN = Plan(60, 3, 2, 0.0, 1e9)
+
+
+def worked(x, executor="serial", workers=1, base="squared-distance", **options):
+    """Return lists of a plan that a formula would not choose for so few rows."""
+    with opened(executor, workers) as pool:
+        shared = x if isinstance(x, SparseRows) else pool.share(x).open()
+        wanted = Wanted(shared, 10, base, pool, **options)
+        costs = Costs(10**6, x.shape[1], 10, base)
+        work = _Work(wanted, Truth.of(wanted), PLAN, costs)
+        work.run(0.999)
+        index, score = work.lists.open()
+        return index.copy(), score.copy(), work
+
+
+@pytest.fixture(scope="module")
+def surface():
+    return manifold(6000, 16)
+
+
+@pytest.mark.parametrize(
+    ("executor", "workers"),
+    [("threads", 2), ("processes", 2), ("processes", 3), ("serial", 2)],
+)
+def test_nobody_sees_who_computed_it(surface, executor, workers):
+    index, score, one = worked(surface)
+    other = worked(surface, executor, workers, block=64)
+    assert "p" in one.steps
+    assert np.array_equal(index, other[0])
+    assert np.array_equal(score, other[1])
+
+
+def test_dask_finds_the_same(surface):
+    pytest.importorskip("distributed")
+    index, score, _ = worked(surface)
+    other = worked(surface, "dask", 2)
+    assert np.array_equal(index, other[0])
+    assert np.array_equal(score, other[1])
+
+
+def test_the_plan_knows_what_recall_groups_will_have(surface):
+    with opened() as pool:
+        wanted = Wanted(surface, 10, "squared-distance", pool)
+        truth = Truth.of(wanted)
+        costs = Costs(6000, 2000, 10, "squared-distance")
+        plan = plan_of(wanted, truth, whole_price(costs, 0.5), costs.exact)
+        assert plan is not None
+        work = _Work(wanted, truth, plan, costs)
+        for _ in range(plan.rounds):
+            work.do_round()
+        assert work.recall == pytest.approx(plan.recall)
+
+
+def test_recall_is_what_brute_force_says(surface):
+    with opened() as pool:
+        wanted = Wanted(surface, 10, "squared-distance", pool)
+        truth = Truth.of(wanted)
+        work = _Work(wanted, truth, PLAN, Costs(6000, 16, 10, "squared-distance"))
+        work.do_round()
+        _, score = work.lists.open()
+        known = truth.estimate(score)
+    _, true = brute_force(surface.astype(float), 10)
+    share = (score <= true[:, -1:] * (1 + 1e-12)).mean()
+    low, high = known["recall_interval"]
+    assert low <= share <= high
+    assert low < known["recall"] < high
+    assert not set(truth.rows.tolist()) & set(truth.judging.tolist())
+
+
+def test_intervals_are_wide_enough_for_what_was_never_seen():
+    known = interval(np.ones(100))
+    low, high = known["recall_interval"]
+    assert (known["recall"], high) == (1.0, 1.0)
+    assert 0.95 < low < 1.0
+
+
+def test_few_rows_are_searched_exactly():
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    with opened() as pool:
+        found = Partition().find(Wanted(x, 7, "squared-distance", pool))
+    assert found.exact
+    assert "exact was taken" in found.notes[0]
+    assert np.array_equal(found.index, brute_force(x, 7)[0])
+
+
+@pytest.mark.parametrize("base", ["inner-product", "similarity"])
+def test_bases_without_distances_are_refused(base):
+    with opened() as pool, pytest.raises(ParameterError, match="'exact'"):
+        Partition().find(Wanted(np.ones((9, 2)), 2, base, pool))
+
+
+@pytest.mark.parametrize("recall", [0.0, -1.0, 1.5])
+def test_recalls_that_are_none_are_refused(recall):
+    with pytest.raises(ParameterError, match="recall must be"):
+        registry.create("search", f"partition:recall={recall}")
+
+
+def test_progress_ends_with_all_rows(surface):
+    told = []
+    worked(surface, on_rows=told.append)
+    assert sum(told) == 6000
+    assert min(told) >= 0
+
+
+@pytest.mark.parametrize("at", [0.05, 0.3, 0.6, 0.9])
+def test_a_search_that_was_ended_goes_on(surface, tmp_path, monkeypatch, at):
+    monkeypatch.setattr("nnkgraph.search.partition._EVERY", 0.0)
+    index, score, _ = worked(surface)
+    told = 0
+
+    def on_rows(rows):
+        nonlocal told
+        told += rows
+        if told > at * 6000:
+            raise KeyboardInterrupt
+
+    with (
+        open_checkpoint(tmp_path / "kept", {}) as kept,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        worked(surface, checkpoint=kept, on_rows=on_rows)
+    with open_checkpoint(tmp_path / "kept", {}) as kept:
+        other = worked(surface, checkpoint=kept)
+        assert kept.reused == (1 if at > 0.1 else kept.reused)
+        assert not kept.warnings
+    assert np.array_equal(index, other[0])
+    assert np.array_equal(score, other[1])
+
+
+def test_a_damaged_checkpoint_is_not_taken_for_a_result(surface, tmp_path):
+    index, _, work = worked(surface)
+    with open_checkpoint(tmp_path / "kept", {}) as kept:
+        work.wanted = replace(work.wanted, checkpoint=kept)
+        work.lists.open()[0][17, 3] = 6000
+        work._keep()
+        other = worked(surface, checkpoint=kept)
+        assert "damaged" in kept.warnings[0]
+    assert np.array_equal(index, other[0])
+
+
+def test_queries_find_what_all_groups_of_their_leaders_have(surface):
+    x, points = surface[:5000], surface[5000:]
+    with opened() as pool:
+        wanted = Wanted(x, 10, "squared-distance", pool)
+        lists = Lists.empty(pool, len(points), 10)
+        _query_round(wanted, points, PLAN, Runner(pool, lists, 60_000), 0)
+        leaders = drawn(PLAN.leaders, np.arange(5000), 0, 0)
+        members = nearest_leaders(wanted, leaders, 3, (0, 0))
+        asked = nearest_leaders(wanted, leaders, 3, (0, 0), points=points)
+        index, score = lists.open()
+    every = np.tile(np.arange(5000), (len(points), 1))
+    scores = pairs.cross_values(x, points, every, "squared-distance")
+    for i in range(0, len(points), 50):
+        near = np.flatnonzero(np.isin(members, asked[i]).any(axis=1))
+        best = near[np.lexsort((near, scores[i, near]))][:10]
+        assert index[i].tolist() == best.tolist()
+        assert score[i].tolist() == scores[i, best].tolist()
+
+
+def test_many_queries_are_not_brute_force_and_their_recall_is_known():
+    x = manifold(32_000, 160)
+    x, points = x[:12_000], x[12_000:]
+    with opened("threads", 2) as pool:
+        wanted = Wanted(x, 10, "squared-distance", pool)
+        found = Partition(recall=0.9).query(wanted, points)
+        exact = registry.create("search", "exact").query(wanted, points)
+    true = (found.distance <= exact.distance[:, -1:]).mean()
+    assert not found.exact
+    assert found.recall == pytest.approx(true, abs=0.05)
+    assert true > 0.85
