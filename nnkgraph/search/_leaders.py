@@ -31,6 +31,8 @@ from nnkgraph.search.exact import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, IndexArray
@@ -143,15 +145,33 @@ def assigned(inputs: LeaderInputs, points: Any, numbers: IndexArray) -> IndexArr
     index, score, rows = _best(inputs, points)
     many = inputs.many
     tied = score[:, 1:] == score[:, :-1]
-    for i in np.flatnonzero(tied.any(axis=1)):
-        near, values = index[i], score[i]
-        if len(rows) > many and tied[i, many - 1]:
-            every = np.arange(len(rows))[np.newaxis]
-            near = every[0]
-            values = cross_values(rows, points[i : i + 1], every, inputs.base)[0]
-        draw = hashed(*inputs.words, int(numbers[i]), near)
-        index[i, :many] = near[np.lexsort((draw, values))[:many]]
+    among = tied.any(axis=1)
+    if len(rows) > many:
+        among &= ~tied[:, many - 1]
+        # One that is not among the best may tie with the last of them.
+        for some in _few(np.flatnonzero(tied[:, many - 1]), len(rows)):
+            every = np.tile(np.arange(len(rows)), (len(some), 1))
+            values = cross_values(rows, points[some], every, inputs.base)
+            index[some, :many] = _ordered(inputs, numbers[some], every, values)
+    some = np.flatnonzero(among)
+    index[some, :many] = _ordered(inputs, numbers[some], index[some], score[some])
     return index[:, :many].astype(np.int32)
+
+
+def _few(rows: IndexArray, each: int) -> Iterator[IndexArray]:
+    """Yield some rows after the other: so many that a few values for each fit."""
+    count = max(1, (1 << 20) // each)
+    for start in range(0, len(rows), count):
+        yield rows[start : start + count]
+
+
+def _ordered(
+    inputs: LeaderInputs, numbers: IndexArray, near: IndexArray, values: FloatArray
+) -> IndexArray:
+    """Return the best of some leaders, ties by the hash of row and leader."""
+    draw = hashed(*inputs.words, numbers[:, np.newaxis], near)
+    order = np.lexsort((draw, values), axis=-1)[:, : inputs.many]
+    return np.take_along_axis(near, order, axis=1)
 
 
 def _best(inputs: LeaderInputs, points: Any) -> tuple[IndexArray, FloatArray, Any]:

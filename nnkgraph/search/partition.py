@@ -30,7 +30,7 @@ from nnkgraph.search._groups import (
     search_groups,
 )
 from nnkgraph.search._leaders import cut_groups, drawn, groups_of, nearest_leaders
-from nnkgraph.search._lists import Lists, Runner
+from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import (
     Costs,
     Plan,
@@ -45,6 +45,8 @@ from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
 from nnkgraph.search.exact import Exact, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Search, Wanted
 
@@ -97,24 +99,70 @@ class Partition(Plain):
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search in groups, refine, and estimate what was found."""
+        work, why = self._planned(wanted)
+        if work is None:
+            return _exactly(wanted, why)
+        return self._finished(work)
+
+    def find_part(
+        self, wanted: Wanted, number: int, count: int, /
+    ) -> tuple[IndexArray, FloatArray] | None:
+        """Search a part of the groups that are planned, counted from 0.
+
+        Returns lists of all rows that hold what these groups found, or None where an
+        exact search costs less than any groups.
+        """
+        work, _ = self._planned(wanted)
+        if work is None:
+            return None
+        for _ in range(work.plan.rounds):
+            work.do_round(number, count)
+            work.steps += _ROUND
+            work.tasks_done = 0
+        return work.lists.open()
+
+    def finish(
+        self, wanted: Wanted, parts: Iterable[tuple[IndexArray, FloatArray]], /
+    ) -> Candidates:
+        """Return what `find` returns, once all parts of the groups are searched."""
+        work, why = self._planned(replace(wanted, checkpoint=None))
+        if work is None:
+            return _exactly(wanted, why)
+        n, k = len(wanted.x), wanted.k
+        rows = np.repeat(np.arange(n, dtype=index_dtype(n)), k)
+        for index, score in parts:
+            known = np.flatnonzero(index.ravel() >= 0)
+            found = rows[known], index.ravel()[known], score.ravel()[known]
+            work.lists.enter(Findings(*found), len(known))
+        work.steps = _ROUND * work.plan.rounds
+        work.recalls = [work.recall] * work.plan.rounds
+        work.spent = work.costs.plan(work.plan)
+        return self._finished(work)
+
+    def _planned(self, wanted: Wanted) -> tuple[_Work | None, str]:
+        """Return what is to be done; or None where exact is better, and why it is."""
         _check_base(wanted)
         n, d = wanted.x.shape
-        costs = Costs.of(wanted.x, wanted.k, wanted.base)
-        if n <= _ONE_GROUP or self.recall == 1.0:
-            return _exactly(wanted, "all rows are one group")
-        truth = Truth.of(wanted)
-        aim = aim_of(self.recall)
-        plan = plan_of(wanted, truth, whole_price(costs, aim), costs.exact)
+        if n <= _ONE_GROUP:
+            return None, "all rows are one group"
+        if self.recall == 1.0:
+            return None, "all neighbors are wanted"
+        costs, truth = Costs.of(wanted.x, wanted.k, wanted.base), Truth.of(wanted)
+        price = whole_price(costs, aim_of(self.recall))
+        plan = plan_of(wanted, truth, price, costs.exact)
         if plan is None:
-            return _exactly(wanted, f"for {n} x {d} it costs less than groups")
-        work = _Work(wanted, truth, plan, costs)
-        work.run(aim)
+            return None, f"for {n} x {d} it costs less than groups"
+        return _Work(wanted, truth, plan, costs), ""
+
+    def _finished(self, work: _Work) -> Candidates:
+        """Do what is left to do, and estimate what was found."""
+        work.run(aim_of(self.recall))
         index, score = work.lists.open()
-        _complete(wanted, index, score)
-        known = truth.estimate(score)
+        _complete(work.wanted, index, score)
+        known = work.truth.estimate(score)
         return Candidates(
             index,
-            distance_of(score, wanted.base),
+            distance_of(score, work.wanted.base),
             backend=registry.spec(self),
             exact=False,
             **known,
@@ -278,15 +326,19 @@ class _Work:
     def run(self, target: float) -> None:
         """Do what was planned, and then what else is needed to reach a recall."""
         while step := self.next_step(target):
-            self.spent += self.do_round() if step == _ROUND else self.do_pass()
+            planned = self.steps.count(_ROUND) < self.plan.rounds
+            cost = self.do_round() if step == _ROUND else self.do_pass()
+            if planned:  # the same, whoever searches the groups
+                cost = self.costs.plan(self.plan) / self.plan.rounds
+            self.spent += cost
             self.steps += step
             self.recalls.append(self.recall)
             self.tasks_done = 0
             self._keep()
         self._tell(1.0)
 
-    def do_round(self) -> float:
-        """Search the groups of the next leaders; return what that costs."""
+    def do_round(self, part: int = 0, parts: int = 1) -> float:
+        """Search the groups of the next leaders, or some; return what that costs."""
         wanted, plan, number = self.wanted, self.plan, self.steps.count(_ROUND)
         rows, edges = self._groups(number)
         inputs = GroupInputs(
@@ -296,7 +348,7 @@ class _Work:
             wanted.base,
             wanted.k,
         )
-        tasks = _tasks(edges)
+        tasks = _tasks(edges)[part::parts]
         costs = [self.costs.groups(task) for task in tasks]
         leading = self.costs.leaders(plan.leaders)
         self._run(search_groups, inputs, tasks, leading + math.fsum(costs))
@@ -341,7 +393,7 @@ class _Work:
             turned(self.begun, self.new, self.who),
             self.lists,
             wanted.base,
-            scale_exponent(wanted.x, np.zeros(wanted.x.shape[1])),
+            scale_exponent(wanted.x, np.array(wanted.x[0], np.float64)),
         )
         tasks = [(at, min(at + _ROWS, n), 0) for at in range(0, n, _ROWS)]
         cost = self.costs.refine(float(np.count_nonzero(self.new)) / self.new.size)

@@ -457,3 +457,17 @@ def test_many_queries_are_not_brute_force_and_their_recall_is_known():
     assert not found.exact
     assert found.recall == pytest.approx(true, abs=0.05)
     assert true > 0.85
+
+
+def test_parts_of_the_groups_make_the_same_lists():
+    x = manifold(9000, 400)
+    search = Partition(recall=0.8)
+    with opened("threads", 2) as pool:
+        wanted = Wanted(x, 8, "squared-distance", pool)
+        whole = search.find(wanted)
+        parts = [search.find_part(wanted, number, 3) for number in range(3)]
+        found = search.finish(wanted, [(a.copy(), b.copy()) for a, b in parts])
+    assert not whole.exact
+    assert np.array_equal(whole.index, found.index)
+    assert np.array_equal(whole.distance, found.distance)
+    assert (whole.recall, whole.notes) == (found.recall, found.notes)
