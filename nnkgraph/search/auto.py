@@ -48,9 +48,16 @@ class Auto(Plain):
         return dataclasses.replace(found, notes=(note, *found.notes))
 
     def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
-        """Search exactly: queries are few."""
-        exact: Search = registry.create("search", "exact")
-        return exact.query(wanted, points)
+        """Search exactly, or in groups where there are many queries as well."""
+        name, (n, d) = "exact", wanted.x.shape
+        if wanted.base in DISTANCES and not isinstance(wanted.x, SparseRows):
+            pairs = 2.0 * len(points) / n
+            by_products = wanted.base == "squared-distance"
+            every = exact_seconds(n, d) if by_products else direct_seconds(n, d)
+            if pairs * every > 2.0 * partition_seconds(n, d, wanted.k, wanted.base):
+                name = "partition"
+        search: Search = registry.create("search", name)
+        return search.query(wanted, points)
 
 
 LOW_RECALL = 0.98
@@ -88,12 +95,18 @@ def choose(n: int, d: int, k: int, base: str) -> tuple[str, str]:
     seconds = {
         "exact": exact_seconds(n, d) if by_products else direct_seconds(n, d),
         "kdtree": kdtree_seconds(n, d),
-        "pynndescent": pynndescent_seconds(n, d, k),
+        "partition": partition_seconds(n, d, k, base),
     }
     best = min(("exact", "kdtree"), key=lambda name: seconds[name])
-    if seconds[best] <= _WORTH_IT * seconds["pynndescent"]:
-        return best, _rough(seconds[best])
-    return "pynndescent", f"approximate; exact would take {_rough(seconds[best])}"
+    other = "partition"
+    if seconds[best] > _WORTH_IT * seconds[other]:
+        best, other = other, best
+    if seconds[best] < 1:
+        return best, "less than a second"
+    kind = "approximate, " if best == "partition" else ""
+    return best, (
+        f"{kind}{_rough(seconds[best])}; {other} would take {_rough(seconds[other])}"
+    )
 
 
 # Seconds on two cores of 2020's make, measured with compiled code in the cache, by
@@ -121,9 +134,10 @@ def kdtree_seconds(n: int, d: int) -> float:
     return 0.2 + n * 1.2e-6 * math.pow(10.0, min(exponent, 9.0))
 
 
-def pynndescent_seconds(n: int, d: int, k: int) -> float:
-    """Return what importing pynndescent and its search take."""
-    return 2.5 + n * (5e-5 + 1e-7 * d) * math.pow(k / 30.0, 1.3)
+def partition_seconds(n: int, d: int, k: int, base: str) -> float:
+    """Return what a search in groups takes for rows that are neither easy nor hard."""
+    pairs = 1.0 if base == "squared-distance" else 5.0
+    return 1.0 + n * (4e-5 + 6e-7 * d) * pairs * max(0.5, k / 30.0)
 
 
 def _rough(seconds: float) -> str:

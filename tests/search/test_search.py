@@ -214,7 +214,7 @@ def test_searches_by_distance_refuse_inner_products(search):
 def test_auto_looks_at_the_shape_and_the_kernel_only():
     assert choose(10**6, 3, 30, "squared-distance")[0] == "kdtree"
     assert choose(5000, 784, 30, "squared-distance")[0] == "exact"
-    assert choose(10**6, 64, 30, "squared-distance")[0] == "pynndescent"
+    assert choose(10**6, 64, 30, "squared-distance")[0] == "partition"
     assert choose(10**5, 64, 300, "squared-distance")[0] == "exact"
     assert choose(10**6, 64, 30, "inner-product")[0] == "exact"
 

@@ -252,6 +252,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     from nnkgraph.build.budget import check_budget, estimate
     from nnkgraph.build.run import estimated_seconds
     from nnkgraph.build.settings import Running, RunningOptions, Settings
+    from nnkgraph.runtime import registry
     from nnkgraph.runtime.arrays import memory_limit
     from nnkgraph.runtime.limits import granted_cpus, in_words
 
@@ -266,6 +267,8 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     for path in plan.search.reads:
         formats.read_candidates(path)
     n, d = matrix.x.shape
+    chosen_search, why = plan.search.chosen(matrix.x, plan.k, plan.kernel.nearness)
+    search = registry.spec(chosen_search) + (f" ({why})" if why else "")
     seconds = estimated_seconds(matrix.x, plan.k)
     span = None if shard is None else shard.rows(n)
     needed = estimate(matrix, plan, running, seconds, span)
@@ -275,7 +278,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     talk.summary(
         f"{job.features}: {n} x {d}, readable and finite; would be built with "
         f"k {plan.k}, method {settings['method']}, kernel {settings['kernel']}, search "
-        f"{settings['search']}, rule {plan.rule}, {workers} workers, into "
+        f"{search}, rule {plan.rule}, {workers} workers, into "
         f"{job.output}{part}"
     )
     talk.summary(
