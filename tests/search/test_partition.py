@@ -1,5 +1,6 @@
 """Search by partition: exact in groups, whoever computes them; a recall that holds."""
 
+from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from nnkgraph.data.sparse import share_rows
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.checkpoint import open_checkpoint
+from nnkgraph.runtime.executors import Here
 from nnkgraph.search import Wanted
 from nnkgraph.search._groups import GroupInputs, search_groups
 from nnkgraph.search._leaders import (
@@ -290,11 +292,51 @@ def test_groups_that_are_too_large_are_cut_and_lose_nobody(kind):
 PLAN = Plan(60, 3, 2, 0.0, 1e9)
 
 
-def worked(x, executor="serial", workers=1, base="squared-distance", **options):
+class _Apart:
+    """A pool whose workers see copies only, as on other machines."""
+
+    in_place = False
+
+    def __init__(self, pool):
+        self._pool = pool
+
+    def __getattr__(self, name):
+        return getattr(self._pool, name)
+
+    def share(self, array):
+        copy = np.array(array)
+        copy.flags.writeable = False
+        return Here(copy)
+
+
+class _Mortal(_Apart):
+    """A pool whose workers die now and then, and leave what they were doing."""
+
+    in_place = True
+    deaths = calls = 0
+
+    def share(self, array):
+        return self._pool.share(array)
+
+    def submit(self, function, /, *args):
+        self.calls += 1
+        if self.calls % 7 == 0 and self.deaths < 3:
+            self.deaths += 1
+            raise BrokenExecutor
+        return self._pool.submit(function, *args)
+
+    def revive(self):
+        pass
+
+
+def worked(
+    x, executor="serial", workers=1, base="squared-distance", around=None, **options
+):
     """Return lists of a plan that a formula would not choose for so few rows."""
     with opened(executor, workers) as pool:
+        used = around(pool) if around else pool
         shared = x if isinstance(x, SparseRows) else pool.share(x).open()
-        wanted = Wanted(shared, 10, base, pool, **options)
+        wanted = Wanted(shared, 10, base, used, **options)
         costs = Costs(10**6, x.shape[1], 10, base)
         work = _Work(wanted, Truth.of(wanted), PLAN, costs)
         work.run(0.999)
@@ -317,6 +359,16 @@ def test_nobody_sees_who_computed_it(surface, executor, workers):
     assert "p" in one.steps
     assert np.array_equal(index, other[0])
     assert np.array_equal(score, other[1])
+
+
+@pytest.mark.parametrize("around", [_Apart, _Mortal])
+def test_copies_and_deaths_cannot_be_seen(surface, around):
+    index, score, _ = worked(surface)
+    other = worked(surface, around=around)
+    assert np.array_equal(index, other[0])
+    assert np.array_equal(score, other[1])
+    if around is _Mortal:
+        assert other[2].wanted.pool.deaths
 
 
 def test_dask_finds_the_same(surface):
