@@ -513,4 +513,17 @@ def _tasks(edges: IndexArray) -> list[list[tuple[int, int]]]:
     return tasks if tasks[0] else []
 
 
+def rehearse(wanted: Wanted) -> None:
+    """Do every kind of step once, among few rows: all that a search needs compiled."""
+    costs = Costs.of(wanted.x, wanted.k, wanted.base)
+    plan = Plan(len(wanted.x) // 16, 3, 1, 0.5, 0.0)
+    work = _Work(wanted, Truth.of(wanted), plan, costs)
+    work.do_round()
+    if not isinstance(wanted.x, SparseRows):
+        work.do_pass()
+    points = wanted.x[: len(wanted.x) // 4]
+    lists = Lists.empty(wanted.pool, len(points), wanted.k)
+    _query_round(wanted, points, plan, Runner(wanted.pool, lists, MOST * wanted.k), 0)
+
+
 plugin: type[Search] = Partition

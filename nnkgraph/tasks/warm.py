@@ -194,6 +194,8 @@ def _jobs(scratch: Path, which: str) -> dict[str, Callable[[], object]]:
 def _common_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
     import nnkgraph
     from nnkgraph.build.symmetrize import RULES
+    from nnkgraph.runtime import registry
+    from nnkgraph.search import Wanted
 
     files = (scratch / "float64.npy", scratch / "float32.npy")
     x, x32 = map(np.load, files)
@@ -216,7 +218,16 @@ def _common_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
         nnkgraph.propagate(graph, some)
         nnkgraph.verify(x, graph)
 
+    def partition() -> None:
+        from nnkgraph.search.partition import rehearse
+
+        many: Any = np.random.default_rng(0).normal(size=(900, 3))
+        with registry.create("executors", "serial").open(1) as pool:
+            for of in (many, many.astype(np.float32)):
+                rehearse(Wanted(of, 5, "squared-distance", pool))
+
     return {
+        "partition": partition,
         "search": lambda: [nnkgraph.find_candidates(of, k=5) for of in (x, x32)],
         "solve": solve,
         "exact": lambda: [build(of, search="exact") for of in (x32, x, *mapped)],
