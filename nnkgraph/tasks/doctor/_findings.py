@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,12 @@ from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
 from nnkgraph.tasks.columns import Finding, bars_of, column_findings, share
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._figures import ENOUGH, NEAR, SATURATED, SearchedRows
+from nnkgraph.tasks.doctor._figures import ENOUGH, NEAR, SATURATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
 SAME_GRAPH = 0.8  # share of common edges from which on two graphs are nearly the same
@@ -118,7 +120,7 @@ def _saturated_options(
 def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     """Say for how many nodes nothing outside the candidates matters."""
     say = partial(Finding, "was k enough?")
-    outside, n = figures["outside"], figures["rows"]["distinct"]
+    outside, n = figures["outside"], _seen(figures)
     above = outside["nodes_above"]
     proven = "proven" if figures["search"]["exact"] else "likely (search approximate)"
     yield say(
@@ -161,13 +163,13 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
 
 
 _HUB = 10.0  # times k: nodes that are chosen more often count as hubs
+# From these on, approximate searches miss neighbors, or take long not to.
+_HARD_DIMENSION, _HARD_SKEWNESS = 15.0, 5.0
 
 
 def findings(figures: dict[str, Any]) -> list[Finding]:
     """Put all figures into words, section by section."""
     found = [
-        *_data(figures),
-        *column_findings(figures),
         *_search(figures),
         *_support(figures["support"], figures["certificate"]),
         *_overlap(figures),
@@ -178,7 +180,29 @@ def findings(figures: dict[str, Any]) -> list[Finding]:
         found += outside_findings(figures)
     if figures["distances"]:
         found += distance_findings(figures)
-    return found
+    if sample := figures["sample"]:
+        found = [replace(one, section=f"{one.section} (estimated)") for one in found]
+        found = [*_sample(sample), *found]
+    return [*_data(figures), *column_findings(figures), *found]
+
+
+def _seen(figures: dict[str, Any]) -> int:
+    """Return how many rows were looked at."""
+    sample = figures["sample"]
+    return int(sample["rows"] if sample else figures["rows"]["distinct"])
+
+
+def _sample(sample: dict[str, int]) -> Iterator[Finding]:
+    say = partial(Finding, "sample")
+    yield say(
+        f"{sample['rows']} rows, drawn at random, and their exact candidates among all "
+        "rows: what is estimated below is from them"
+    )
+    yield say(
+        f"edges and isolated nodes are estimated from {sample['nodes']} of them, for "
+        f"which candidates of candidates were found ({sample['searched']} rows "
+        "searched); components need all rows and are left out"
+    )
 
 
 def _data(figures: dict[str, Any]) -> Iterator[Finding]:
@@ -198,8 +222,9 @@ def _data(figures: dict[str, Any]) -> Iterator[Finding]:
     near = rows.get("near_duplicates")
     if near is not None:
         what = f"nearest row closer than {NEAR:g} of the median nearest distance"
-        text = f"{share(near, rows['distinct'])} rows are" if near else "no"
-        yield say(f"{text} near-duplicates ({what})")
+        of = " in the sample" if figures["sample"] else ""
+        text = f"{share(near, _seen(figures))} rows are" if near else "no"
+        yield say(f"{text} near-duplicates{of} ({what})")
     for text in [*figures["replaced"], *figures["warnings"]]:
         yield say(text, advice=True)
 
@@ -215,6 +240,26 @@ def _search(figures: dict[str, Any]) -> Iterator[Finding]:
         quality = f"recall {recall:.4f} (estimated)"
     found = f"{k} candidates a node, search {search['backend']}"
     yield Finding("search", f"{found}: {quality}")
+    if figures["sample"] or not search["exact"]:
+        yield from _hardness(search, figures["hubs"]["skewness"])
+
+
+def _hardness(search: dict[str, Any], skewness: float | None) -> Iterator[Finding]:
+    """Say how hard the data is for approximate search, and what would be chosen."""
+    dimension, crowd = search["dimension"], skewness or 0.0
+    hard = (dimension or 0.0) > _HARD_DIMENSION or crowd > _HARD_SKEWNESS
+    around = (
+        "" if dimension is None else f"about {dimension:.0f} dimensions around a row, "
+    )
+    verdict = "hard: look at the recall that build reports" if hard else "easy"
+    yield Finding(
+        "search",
+        f"for approximate search the data is {verdict} ({around}hubs: skewness "
+        f"{crowd:.1f}; hard from {_HARD_DIMENSION:.0f} or {_HARD_SKEWNESS:.0f} on)",
+    )
+    yield Finding(
+        "search", f"`search='auto'` takes {search['auto']} here: {search['auto_why']}"
+    )
 
 
 def _support(support: dict[str, Any], certificate: dict[str, Any]) -> Iterator[Finding]:
@@ -268,9 +313,11 @@ def _graphs(lines: list[dict[str, Any]], n: int) -> Iterator[Finding]:
     for line in lines:
         extra = f" `min_degree={line['min_degree']}`" if line["min_degree"] else ""
         name = f"{line['method']} {line['symmetrize']}{extra}"
+        components, isolated = line["components"], str(line["isolated"])
+        if components is None:
+            components, isolated = "-", f"{100 * line['isolated'] / n:.1f} %"
         yield say(
-            f"{name:<24}{line['edges_per_node']:12.2f}{line['components']:12}"
-            f"{line['isolated']:12}",
+            f"{name:<24}{line['edges_per_node']:12.2f}{components:>12}{isolated:>12}",
             advice=line["isolated"] > 0.01 * n,
         )
 
@@ -280,9 +327,16 @@ def _hubs(figures: dict[str, Any]) -> Iterator[Finding]:
     hubs = figures["hubs"]
     name, row, times = hubs["largest_id"], hubs["largest_row"], hubs["largest_over_k"]
     node = f"row {row}" if name is None else f"{name!r} (row {row})"
-    text = f"{node} most often: {hubs['largest']} times ({times:.1f} k)"
+    about = "about " if figures["sample"] else ""
+    text = f"{node} most often: {about}{hubs['largest']} times ({times:.1f} k)"
     text += ": a hub, few of its edges are mutual" * (times > _HUB)
     yield say(text, bars=bars_of(hubs["histogram"]))
+    if figures["sample"]:
+        yield say(
+            "who is nobody's candidate, only all rows tell: not more nodes than those "
+            "that knn mutual isolates"
+        )
+        return
     if not hubs["unchosen"]:
         yield say("every node is a candidate of some other")
         return
