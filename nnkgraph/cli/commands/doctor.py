@@ -123,7 +123,8 @@ def _text(features: str, found: Diagnosis, line: str | None) -> str:
         ]
         if found.figures["columns"].get("keys"):
             lines.append("! this takes what looks like a key for a feature: see above")
-        lines.append(f"  tried{_tried(facts, found.figures['sample'])}")
+        tried = f"tried{_tried(facts, found.figures['sample'])}"
+        lines.append(talk.hanging("  ", tried, indent=4))
         if (facts["components"] or 1) > 1:
             lines.append("  --connect mst would join the components")
     return _encodable("\n".join(lines))
@@ -133,8 +134,9 @@ def _tried(facts: dict[str, Any], sample: dict[str, int] | None) -> str:
     """Return what became of the suggestion: of all rows, or of a sample."""
     each = f"{facts['edges_per_node']:.2f} per node"
     if sample:
-        some = f"on the sample: about {facts['edges']} edges, {each}"
-        return f" {some}, none of {sample['nodes']} nodes isolated"
+        nodes = sample["nodes"]  # by the rule of three, at a level of 95 %
+        most = f"none of {nodes} nodes isolated, so below {300 / nodes:.1f} % of all"
+        return f" on the sample: about {facts['edges']} edges, {each}, {most}"
     edges, alone = facts["edges"], facts["isolated"]
     parts = f"components: {facts['components']}, isolated: {alone}"
     return f": {edges} edges, {each}, {parts}"

@@ -103,10 +103,12 @@ def hub_facts(searched: SearchedRows, ids: tuple[str, ...] | None) -> dict[str, 
     row = largest = int(degree.argmax())
     most = int(degree[largest])
     if searched.sample:
-        # Who was chosen most often had luck, too: other rows say how often it is.
+        # Who was chosen most often by some had luck, too: others tell what is left.
         first, second = np.array_split(index, 2)
-        row = largest = int(np.bincount(first[first >= 0]).argmax())
-        most = round((second == largest).sum() * n / len(second))
+        count = np.bincount(first[first >= 0])
+        row = largest = int(count.argmax())
+        left = (n - len(first)) / len(second)
+        most = int(count[row]) + round((second == row).sum() * left)
     if origin is not None:
         row = int(origin[largest])
     facts = {

@@ -169,21 +169,26 @@ _HARD_DIMENSION, _HARD_SKEWNESS = 15.0, 5.0
 
 def findings(figures: dict[str, Any]) -> list[Finding]:
     """Put all figures into words, section by section."""
-    found = [
-        *_search(figures),
-        *_support(figures["support"], figures["certificate"]),
+    found = [*_search(figures), *_support(figures["support"], figures["certificate"])]
+    graphs = [
         *_overlap(figures),
         *_graphs(figures["graphs"], figures["input"]["shape"][0]),
-        *_hubs(figures),
     ]
+    more = [*_hubs(figures)]
     if figures["outside"]:
-        found += outside_findings(figures)
+        more += outside_findings(figures)
     if figures["distances"]:
-        found += distance_findings(figures)
+        more += distance_findings(figures)
     if sample := figures["sample"]:
-        found = [replace(one, section=f"{one.section} (estimated)") for one in found]
-        found = [*_sample(sample), *found]
-    return [*_data(figures), *column_findings(figures), *found]
+        found = [*_sample(sample), *_estimated(found, sample["rows"])]
+        graphs = _estimated(graphs, sample["nodes"])
+        more = _estimated(more, sample["rows"])
+    return [*_data(figures), *column_findings(figures), *found, *graphs, *more]
+
+
+def _estimated(found: list[Finding], rows: int) -> list[Finding]:
+    of = f"(estimated from {rows} rows)"
+    return [replace(one, section=f"{one.section} {of}") for one in found]
 
 
 def _seen(figures: dict[str, Any]) -> int:
@@ -192,17 +197,14 @@ def _seen(figures: dict[str, Any]) -> int:
     return int(sample["rows"] if sample else figures["rows"]["distinct"])
 
 
-def _sample(sample: dict[str, int]) -> Iterator[Finding]:
+def _sample(sample: dict[str, Any]) -> Iterator[Finding]:
     say = partial(Finding, "sample")
     yield say(
-        f"{sample['rows']} rows, drawn at random, and their exact candidates among all "
-        "rows: what is estimated below is from them"
+        f"{sample['rows']} rows, drawn by the seed, with their exact candidates among "
+        f"all rows; for {sample['nodes']} of them the candidates of candidates, too, "
+        f"which tell edges ({sample['searched']} rows searched in all)"
     )
-    yield say(
-        f"edges and isolated nodes are estimated from {sample['nodes']} of them, for "
-        f"which candidates of candidates were found ({sample['searched']} rows "
-        "searched); components need all rows and are left out"
-    )
+    yield say("components need all rows: they are not counted")
 
 
 def _data(figures: dict[str, Any]) -> Iterator[Finding]:
@@ -245,21 +247,20 @@ def _search(figures: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _hardness(search: dict[str, Any], skewness: float | None) -> Iterator[Finding]:
-    """Say how hard the data is for approximate search, and what would be chosen."""
+    """Say how hard the data is for approximate search, and what recall costs."""
     dimension, crowd = search["dimension"], skewness or 0.0
     hard = (dimension or 0.0) > _HARD_DIMENSION or crowd > _HARD_SKEWNESS
-    around = (
-        "" if dimension is None else f"about {dimension:.0f} dimensions around a row, "
-    )
-    verdict = "hard: look at the recall that build reports" if hard else "easy"
+    around = f"about {dimension:.0f} dimensions around a row " if dimension else ""
+    around += f"(hard from {_HARD_DIMENSION:.0f} on), " if dimension else ""
     yield Finding(
         "search",
-        f"for approximate search the data is {verdict} ({around}hubs: skewness "
-        f"{crowd:.1f}; hard from {_HARD_DIMENSION:.0f} or {_HARD_SKEWNESS:.0f} on)",
+        f"{'hard' if hard else 'easy'} for approximate search: {around}hubs with "
+        f"skewness {crowd:.1f} (hard from {_HARD_SKEWNESS:.0f} on)",
     )
-    yield Finding(
-        "search", f"`search='auto'` takes {search['auto']} here: {search['auto_why']}"
-    )
+    takes = f"`search='auto'` takes {search['auto']} ({search['auto_why']})"
+    if hard and search["auto"] not in {"exact", "kdtree"}:
+        takes += "; look at the recall it reports: `search='exact'` misses nothing"
+    yield Finding("search", takes)
 
 
 def _support(support: dict[str, Any], certificate: dict[str, Any]) -> Iterator[Finding]:
@@ -333,8 +334,8 @@ def _hubs(figures: dict[str, Any]) -> Iterator[Finding]:
     yield say(text, bars=bars_of(hubs["histogram"]))
     if figures["sample"]:
         yield say(
-            "who is nobody's candidate, only all rows tell: not more nodes than those "
-            "that knn mutual isolates"
+            "who is nobody's candidate, only all rows tell: not more than knn mutual "
+            "isolates"
         )
         return
     if not hubs["unchosen"]:

@@ -36,6 +36,7 @@ MIN_WEIGHT = 1e-8  # lighter edges are dropped, as ``build_graph`` does by defau
 MOST = 20_000  # so many rows are all searched
 _NODES = 200, 1000  # at least and at most
 _DRAWN = 10  # rows that are drawn for each node
+_OF_ROWS = ["distances", "hubs", "outside", "rows.near_duplicates", "search", "support"]
 _SECONDS = 20.0  # what the search should take, by the measure of ``search.auto``
 
 
@@ -75,7 +76,7 @@ class SearchedRows:
         return getattr(self.kernel, "sigma", None) == "local"
 
     @property
-    def sample(self) -> dict[str, int] | None:
+    def sample(self) -> dict[str, Any] | None:
         """How many rows were drawn; None where all rows are here."""
         return None
 
@@ -193,10 +194,15 @@ class SampledRows(SearchedRows):
     nodes: int = field(kw_only=True)
 
     @property
-    def sample(self) -> dict[str, int]:
-        """How many rows were drawn, are nodes, and were searched."""
-        drawn = len(self.candidates.index)
-        return {"rows": drawn, "nodes": self.nodes, "searched": len(self.numbers)}
+    def sample(self) -> dict[str, Any]:
+        """How many rows were drawn, are nodes, and were searched; what is from them."""
+        return {
+            "rows": len(self.candidates.index),
+            "nodes": self.nodes,
+            "searched": len(self.numbers),
+            "estimated_from_rows": _OF_ROWS,
+            "estimated_from_nodes": ["graphs", "overlap", "suggestion"],
+        }
 
     @property
     def lists(self) -> Candidates:
