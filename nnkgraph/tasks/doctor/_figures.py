@@ -173,9 +173,9 @@ def outside_facts(searched: SearchedRows) -> dict[str, Any] | None:
     kernel, candidates = searched.kernel, searched.candidates
     if not (kernel.form and kernel.nearness in DISTANCES and searched.k):
         return None
-    points = (
-        None if searched.points is None else searched.points[: len(candidates.index)]
-    )
+    points = searched.points
+    if points is not None:
+        points = points[: len(candidates.index)]
     bound = outside_bounds(searched.rows.x, candidates, kernel, points)
     above = int((bound > ENOUGH).sum())
     last = searched.weights()[:, -1] > 0

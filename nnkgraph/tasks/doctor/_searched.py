@@ -131,7 +131,8 @@ class SearchedRows:
                 min_degree=min_degree,
                 own=own,
             )
-        return self._whole(Graph(adjacency, errors=found.errors))
+        graph = Graph(adjacency, errors=found.errors)
+        return graph if self.sample else with_copies(graph, self.rows)
 
     def _directed(
         self, method: str, sigma: str | None
@@ -141,10 +142,6 @@ class SearchedRows:
         kernel = self._kernel(local=sigma == "local" and not self.is_local)
         own = report.own_similarity(self.rows.x, self.candidates, kernel, weigher)
         return self.candidates, self.solved(method, sigma), own
-
-    def _whole(self, graph: Graph) -> Graph:
-        """Return a graph with the copies of rows."""
-        return with_copies(graph, self.rows)
 
     def edges(self, adjacency: Any) -> float:
         """Count the edges of a graph."""
@@ -247,9 +244,6 @@ class SampledRows(SearchedRows):
             own = np.pad(Problem(self.rows.x, self.points, *known).own(), (0, k))
         weights = np.pad(found.weights, ((0, k), (0, 0)))
         return self._places, Neighborhoods(weights, errors), own
-
-    def _whole(self, graph: Graph) -> Graph:
-        return graph
 
     @cached_property
     def _pattern(self) -> Any:
