@@ -429,6 +429,7 @@ def test_a_sample_is_said_and_does_not_depend_on_workers(run, tmp_path):
         "graphs: what build would give (estimated from 1000 rows)",
         "easy for approximate search: about 3 dimensions around a row",
         "--search auto takes exact (less than a second)",
+        " for all of the sample",
         "none of 1000 nodes isolated, so below 0.3 % of all",
     ):
         assert said in text

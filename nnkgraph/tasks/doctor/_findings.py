@@ -152,9 +152,10 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     yield say(beside)
     spread = found["kth_spread"]
     factor = "" if spread is None else f", a factor of {spread:.2f}"
+    every = "all of the sample" if figures["sample"] else "all"
     yield say(
         f"last candidate: {kth['q05']:.4g} to {kth['q95']:.4g} for 90 % of the nodes"
-        f"{factor}; {kth['min']:.4g} to {kth['max']:.4g} for all"
+        f"{factor}; {kth['min']:.4g} to {kth['max']:.4g} for {every}"
     )
     if sigma is not None and not figures["local"] and _is_wide(spread):
         yield say("that is wide: try `sigma='local'`", advice=True)
