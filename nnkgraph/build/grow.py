@@ -69,8 +69,13 @@ def check_grow(
         )
 
 
-def outside_bounds(x: Any, candidates: Candidates, kernel: Kernel) -> FloatArray:
-    """Return each node's similarity with its last candidate; 0 where it has all."""
+def outside_bounds(
+    x: Any, candidates: Candidates, kernel: Kernel, points: Any = None
+) -> FloatArray:
+    """Return each node's similarity with its last candidate; 0 where it has all.
+
+    The nodes are all rows, or those among them that are given as ``points``.
+    """
     n, m = candidates.index.shape
     there = (candidates.index >= 0).sum(axis=1)
     if m == 0:
@@ -78,8 +83,9 @@ def outside_bounds(x: Any, candidates: Candidates, kernel: Kernel) -> FloatArray
     last = np.maximum(there - 1, 0)[:, np.newaxis]
     farthest = np.ascontiguousarray(np.take_along_axis(candidates.index, last, axis=1))
     known = farthest, candidates.distance, kernel
-    bounds = Problem(x, x, *known, rows=np.arange(n)).cross()[:, 0]
-    return np.where(there >= n - 1, 0.0, bounds)
+    asked = (x, np.arange(n)) if points is None else (points, None)
+    bounds = Problem(x, asked[0], *known, rows=asked[1]).cross()[:, 0]
+    return np.where(there >= len(x) - 1, 0.0, bounds)
 
 
 def grow(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import SAMPLES, brute_force
 
-from nnkgraph import formats
+from nnkgraph import find_candidates, formats
 from nnkgraph.build.graph import build_graph
 from nnkgraph.tasks.columns import column_facts
 from nnkgraph.tasks.compare import compare
@@ -361,3 +361,99 @@ def test_the_text_has_every_section(run):
         assert f"\n{title}" in text
     assert "--grow" in text
     assert "3 of 64 (4.7 %) columns are constant" in text
+
+
+def many_rows(n=20_500, d=12):
+    """More rows than all are looked at; some are copies, some are far from all."""
+    x = rng().normal(size=(n, d))
+    x[:400] *= 3.0
+    return np.concatenate([x, x[1000:1300]]).astype(np.float32)
+
+
+def test_a_sample_tells_what_all_rows_would():
+    x, k = many_rows(), 10
+    figures = doctor(x, k=k).figures
+    assert figures["sample"]["rows"] == 10_000
+    assert figures["sample"]["nodes"] == 1000
+    assert figures["rows"]["copies"] == 300
+    for line in figures["graphs"]:
+        names = ("method", "symmetrize", "min_degree")
+        truth = build_graph(x, k=k, **{key: line[key] for key in names}).report
+        assert line["components"] is None
+        assert line["edges_per_node"] == pytest.approx(
+            truth["edges_per_node"], rel=0.04
+        )
+        share = truth["isolated"] / len(x)
+        error = 4 * np.sqrt(max(share, 1e-3) / 1000)
+        assert line["isolated"] / len(x) == pytest.approx(share, abs=error)
+    nnk = edges(build_graph(x, k=k))
+    mutual = edges(build_graph(x, k=k, method="knn", symmetrize="mutual"))
+    overlap = len(nnk & mutual) / len(nnk | mutual)
+    assert figures["overlap"]["jaccard"] == pytest.approx(overlap, abs=0.02)
+    found = find_candidates(x[:20_500], k=k)
+    kth, chosen = found.distance[:, -1], np.bincount(found.index.ravel())
+    assert figures["distances"]["sigma"] == pytest.approx(kth.mean() / 3, rel=0.01)
+    dimension = (k - 2) / np.log(kth[:, np.newaxis] / found.distance[:, :-1]).sum(
+        axis=1
+    )
+    assert figures["search"]["dimension"] == pytest.approx(
+        np.median(dimension), rel=0.02
+    )
+    skewness = ((chosen - k) ** 3).mean() / chosen.std() ** 3
+    assert figures["hubs"]["skewness"] == pytest.approx(skewness, rel=0.15)
+    hub = figures["hubs"]
+    assert hub["largest"] == pytest.approx(chosen[hub["largest_row"]], rel=0.35)
+    assert hub["unchosen"] is None
+
+
+def test_the_skewness_of_all_rows_needs_no_estimate():
+    x = rng().normal(size=(600, 20))
+    chosen = np.bincount(brute_force(x, 10)[0].ravel(), minlength=600)
+    skewness = ((chosen - 10) ** 3).mean() / chosen.std() ** 3
+    assert doctor(x, k=10).figures["hubs"]["skewness"] == pytest.approx(skewness)
+
+
+def test_a_sample_is_said_and_does_not_depend_on_workers(run, tmp_path):
+    np.save(tmp_path / "x.npy", many_rows(d=4))
+    call = ("doctor", tmp_path / "x.npy", "-k", 6)
+    one = run(*call, "--json", "-j", 1).out
+    assert run(*call, "--json", "-j", 2, "--executor", "threads").out == one
+    told = json.loads(one)
+    assert {"graphs", "suggestion"} <= set(told["sample"]["estimated_from_nodes"])
+    result = run(*call)
+    text = " ".join(result.out.split())
+    for said in (
+        "10000 rows, drawn by the seed",
+        "components need all rows: they are not counted",
+        "hubs: how often nodes are candidates of others (estimated from 10000 rows)",
+        "graphs: what build would give (estimated from 1000 rows)",
+        "easy for approximate search: about 3 dimensions around a row",
+        "--search auto takes exact (less than a second)",
+        " for all of the sample",
+        "none of 1000 nodes isolated, so below 0.3 % of all",
+    ):
+        assert said in text
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert " -k 6 " in f"{told['suggestion']['command']} "
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "laplacian", "linear", "lle"])
+def test_every_kernel_has_a_sample(kernel):
+    x = many_rows(d=3) + 0.01
+    found = doctor(x, k=4, kernel=kernel)
+    assert found.figures["sample"]["rows"] == 10_000
+    edges = found.figures["graphs"][0]["edges_per_node"]
+    truth = build_graph(x, k=4, kernel=kernel).report["edges_per_node"]
+    assert edges == pytest.approx(truth, rel=0.1)
+
+
+def test_candidates_of_a_file_are_not_searched_again(tmp_path):
+    x = many_rows(d=3)[:20_400]
+    found = find_candidates(x, k=5)
+    path = tmp_path / "knn.npz"
+    np.savez(path, neighbors=found.index, distances=found.distance)
+    told = doctor(x, k=5, search=f"precomputed:path={path}")
+    assert told.figures["sample"]
+    assert not told.figures["search"]["exact"]
+    same = doctor(x, k=5).figures
+    assert told.figures["graphs"] == same["graphs"]

@@ -13,12 +13,13 @@ from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.tasks.columns import Finding, describe_columns
 from nnkgraph.tasks.doctor import _figures
 from nnkgraph.tasks.doctor._findings import Suggestion, better_scale, findings, suggest
+from nnkgraph.tasks.doctor._searched import MIN_WEIGHT, search
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph.data import Features
-    from nnkgraph.tasks.doctor._figures import SearchedRows
+    from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,14 @@ def doctor(
 
     All rows are searched once and solved; every graph is made of what was found then.
     Only where the features should be scaled are they searched again, to try that out.
+    Of more than 20,000 rows a sample, drawn by the seed, has its exact candidates among
+    all rows found: figures are then estimates, and some are None.
 
     Returns
     -------
     Diagnosis
         The graphs it speaks of are those that ``build_graph`` makes of these features.
+        ``figures["sample"]`` is None, or how many rows were drawn.
 
     Examples
     --------
@@ -61,14 +65,14 @@ def doctor(
         "sigma": None,
         "scale": "none",
         **chosen,
-        "min_weight": _figures.MIN_WEIGHT,
+        "min_weight": MIN_WEIGHT,
     }
     columns = describe_columns(features, given["kernel"])
     given, replaced = _without_direction(given, columns)
     settings = Settings.of(features, **given)
     knn = registry.create("methods", "knn")
     with open_run(features, settings, running, methods=[knn]) as run:
-        searched = _figures.SearchedRows.of(run)
+        searched = search(run)
         figures = {
             **_all_figures(features, searched, columns),
             "scale": given["scale"],
@@ -106,7 +110,7 @@ def _all_figures(
     features: Features, searched: SearchedRows, columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Count and measure everything."""
-    proof = report.certificate(searched.solved(), searched.rows.origin)
+    proof = report.certificate(searched.solved(), searched.origin)
     shape = list(features.x.shape)
     found = report.search_facts(searched.candidates)
     return {
@@ -114,9 +118,14 @@ def _all_figures(
         "ids": features.ids is not None,
         "kernel": registry.spec(searched.settings.kernel),
         "local": searched.is_local,
+        "sample": searched.sample,
         "rows": _figures.row_facts(searched),
         "columns": columns,
-        "search": {**found, "exact": searched.candidates.exact},
+        "search": {
+            **found,
+            "exact": searched.candidates.exact,
+            **_figures.hardness_facts(searched),
+        },
         "support": _figures.support_facts(searched),
         "overlap": _figures.overlap_facts(searched),
         "graphs": _figures.graph_facts(searched),
@@ -137,7 +146,7 @@ def _suggested(
     if not scale:
         return suggest(searched, free_sigma=free)
     settings = Settings.of(searched.run.features, **{**given, "scale": scale})
-    again = _figures.SearchedRows.of(searched.run.again(settings))
+    again = search(searched.run.again(settings))
     scaled = suggest(again, free_sigma=free)
     if scaled is None:
         return suggest(searched, free_sigma=free)

@@ -2,132 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.build import report, solve
+from nnkgraph.build import report
 from nnkgraph.build.grow import outside_bounds
-from nnkgraph.build.settings import Settings, kernel_of
-from nnkgraph.build.symmetrize import symmetrize
-from nnkgraph.data import Graph
-from nnkgraph.data.duplicates import Rows, with_copies
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from nnkgraph.build.run import Run
-    from nnkgraph.data import Candidates, IndexArray, Neighborhoods
-    from nnkgraph.kernels import Kernel
-    from nnkgraph.methods import Method
-
-
-MIN_WEIGHT = 1e-8  # lighter edges are dropped, as ``build_graph`` does by default
-
-
-@dataclass(frozen=True)
-class SearchedRows:
-    """Rows with their candidates; graphs are those that ``build_graph`` would make."""
-
-    run: Run
-    candidates: Candidates
-    kernel: Kernel
-    _solved: dict[tuple[str, bool], Neighborhoods] = field(default_factory=dict)
-    _facts: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, run: Run) -> SearchedRows:
-        """Search the candidates of all rows."""
-        return cls(run, *run.find_and_fit())
-
-    @property
-    def rows(self) -> Rows:
-        """The rows as the kernel sees them."""
-        return self.run.rows
-
-    @property
-    def settings(self) -> Settings:
-        """What the graphs are made with."""
-        return self.run.settings
-
-    @property
-    def k(self) -> int:
-        """Candidates of a node; fewer than asked for where rows are few."""
-        return int(self.candidates.index.shape[1])
-
-    @property
-    def has_sigma(self) -> bool:
-        """Whether another bandwidth could be tried."""
-        return "sigma" in registry.parameter_types(type(self.kernel))
-
-    @property
-    def is_local(self) -> bool:
-        """Whether every node has a bandwidth of its own already."""
-        return getattr(self.kernel, "sigma", None) == "local"
-
-    def solved(self, method: str = "nnk", sigma: str | None = None) -> Neighborhoods:
-        """Return the weights by a method; each is solved once."""
-        local = sigma == "local" and not self.is_local
-        key = method, local
-        if key not in self._solved:
-            x = self.rows.x
-            with self.run.progress("solve", len(x)) as on_rows:
-                self._solved[key] = solve.solve(
-                    self.run.pool,
-                    x,
-                    self.candidates,
-                    kernel=self._kernel(local=local),
-                    method=registry.create("methods", method),
-                    k=self.settings.k,
-                    on_rows=on_rows,
-                )
-        return self._solved[key]
-
-    def graph(
-        self, method: str, rule: str, min_degree: int, sigma: str | None
-    ) -> Graph:
-        """Build a graph; ``sigma`` is "local", or None for the one of these rows."""
-        found = self.solved(method, sigma)
-        weigher: Method = registry.create("methods", method)
-        kernel = self._kernel(local=sigma == "local" and not self.is_local)
-        own = report.own_similarity(self.rows.x, self.candidates, kernel, weigher)
-        with self.run.progress("symmetrize"):
-            adjacency, _ = symmetrize(
-                self.candidates,
-                found,
-                rule=rule,
-                min_weight=MIN_WEIGHT,
-                min_degree=min_degree,
-                own=own,
-            )
-        return with_copies(Graph(adjacency, errors=found.errors), self.rows)
-
-    def facts(
-        self,
-        *,
-        method: str = "nnk",
-        symmetrize: str | None = None,
-        min_degree: int = 0,
-        sigma: str | None = None,
-    ) -> dict[str, Any]:
-        """Describe the graph that ``build_graph`` makes so; each is built once."""
-        rule = symmetrize or registry.create("methods", method).rule
-        key = method, rule, min_degree, None if self.is_local else sigma
-        if key not in self._facts:
-            self._facts[key] = report.facts(self.graph(*key))
-        return self._facts[key]
-
-    def failed(self, method: str, sigma: str | None = None) -> int:
-        """Return how many nodes have no proof, for which ``build`` would fail."""
-        proof = report.certificate(self.solved(method, sigma), self.rows.origin)
-        return proof.nodes_failed if proof else 0
-
-    def _kernel(self, *, local: bool) -> Kernel:
-        if not local:
-            return self.kernel
-        name = registry.spec(self.settings.kernel).partition(":")[0]
-        return kernel_of(name, "local").fit(self.candidates)
+    from nnkgraph.data import IndexArray
+    from nnkgraph.search import Search
+    from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
 SATURATED = 0.85  # kept / k above this: NNK prunes little
@@ -162,7 +49,7 @@ def row_facts(searched: SearchedRows) -> dict[str, Any]:
 def support_facts(searched: SearchedRows) -> dict[str, Any]:
     """Say how many candidates NNK keeps."""
     there = (searched.candidates.index >= 0).sum(axis=1)
-    size = (searched.solved().weights > 0).sum(axis=1)
+    size = (searched.weights() > 0).sum(axis=1)
     kept = float(size.sum() / there.sum()) if there.sum() else 0.0
     return {
         "k": searched.k,
@@ -197,34 +84,85 @@ def overlap_facts(searched: SearchedRows, sigma: str | None = None) -> dict[str,
         searched.graph(method, rule, 0, sigma).adjacency.astype(bool)
         for method, rule in (("nnk", "error"), ("knn", "mutual"))
     )
-    both = nnk.multiply(mutual).nnz
-    either = nnk.nnz + mutual.nnz - both
+    both, mine, theirs = map(searched.edges, (nnk.multiply(mutual), nnk, mutual))
+    either = mine + theirs - both
     return {
         "jaccard": both / either if either else 1.0,
-        "covered": both / mutual.nnz if mutual.nnz else 1.0,
+        "covered": both / theirs if theirs else 1.0,
     }
 
 
 def hub_facts(searched: SearchedRows, ids: tuple[str, ...] | None) -> dict[str, Any]:
-    """Say how unevenly nodes are chosen as candidates; `ids` are those of all rows."""
+    """Say how unevenly nodes are chosen as candidates; `ids` are those of all rows.
+
+    Nobody knows from a sample whom no row chooses.
+    """
     index = searched.candidates.index
-    n, k = len(index), searched.k
+    n, k, origin = len(searched.rows.x), searched.k, searched.rows.origin
     degree = np.bincount(index[index >= 0], minlength=n)
     row = largest = int(degree.argmax())
-    if searched.rows.origin is not None:
-        row = int(searched.rows.origin[largest])
     most = int(degree[largest])
-    steps = sorted({most, *(s for s in (0, k // 2, k, 2 * k, 4 * k) if s < most)})
-    unchosen = int((degree == 0).sum()) if k else 0
-    return {
+    if searched.sample:
+        # Who was chosen most often by some had luck, too: others tell what is left.
+        first, second = np.array_split(index, 2)
+        count = np.bincount(first[first >= 0])
+        row = largest = int(count.argmax())
+        left = (n - len(first)) / len(second)
+        most = int(count[row]) + round((second == row).sum() * left)
+    if origin is not None:
+        row = int(origin[largest])
+    facts = {
         "largest": most,
         "largest_row": row,
         "largest_id": None if ids is None else ids[row],
         "largest_over_k": most / k if k else 0.0,
+        "skewness": _skewness(degree, len(index)),
+    }
+    if searched.sample:
+        return facts | {"unchosen": None, "unchosen_share": None, "histogram": []}
+    steps = sorted({most, *(s for s in (0, k // 2, k, 2 * k, 4 * k) if s < most)})
+    unchosen = int((degree == 0).sum()) if k else 0
+    return facts | {
         "unchosen": unchosen,
         "unchosen_share": unchosen / n,
         "histogram": _histogram(degree, steps),
     }
+
+
+def _skewness(count: IndexArray, drawn: int) -> float | None:
+    """Return the skewness of how often nodes are candidates, None where all are alike.
+
+    From how often they are candidates of the rows drawn: ``c (c - 1) (c - 2)`` and the
+    like are in the mean those of all rows, times the share of triples that was drawn.
+    """
+    n, c, step = len(count), count.astype(np.float64), np.arange(3)
+    share = np.cumprod((drawn - step) / np.maximum(n - step, 1))
+    one, two, three = np.array(
+        [c.mean(), (c * (c - 1)).mean(), (c * (c - 1) * (c - 2)).mean()]
+    ) / np.where(share > 0, share, 1)
+    two, three = two + one, three + 3 * two + one  # moments
+    variance, third = two - one**2, three - 3 * one * two + 2 * one**3
+    return float(third / variance**1.5) if variance > 1e-9 * two else None
+
+
+def hardness_facts(searched: SearchedRows) -> dict[str, Any]:
+    """Say how many dimensions rows have around them, and what search would be chosen.
+
+    The dimension is the median of the estimates by Levina and Bickel from the distances
+    of the candidates; None where there are none, or fewer than three.
+    """
+    distance, dimension = searched.candidates.distance, None
+    base, width = searched.settings.kernel.nearness, searched.settings.width
+    if base in DISTANCES and searched.k > 2:
+        near = distance[(distance[:, 0] > 0) & np.isfinite(distance[:, -1])]
+        growth = np.log(near[:, -1:] / near[:, :-1]).sum(axis=1)
+        growth = growth[growth > 0]
+        if len(growth):
+            dimension = float(np.median((searched.k - 2) / growth))
+    auto: Search = registry.create("search", "auto")
+    chosen, why = auto.chosen(searched.rows.x, width, base)
+    name = registry.spec(chosen).partition(":")[0]
+    return {"dimension": dimension, "auto": name, "auto_why": why}
 
 
 def outside_facts(searched: SearchedRows) -> dict[str, Any] | None:
@@ -232,12 +170,15 @@ def outside_facts(searched: SearchedRows) -> dict[str, Any] | None:
 
     None for kernels whose similarity need not fall with distance.
     """
-    kernel = searched.kernel
+    kernel, candidates = searched.kernel, searched.candidates
     if not (kernel.form and kernel.nearness in DISTANCES and searched.k):
         return None
-    bound = outside_bounds(searched.rows.x, searched.candidates, kernel)
+    points = searched.points
+    if points is not None:
+        points = points[: len(candidates.index)]
+    bound = outside_bounds(searched.rows.x, candidates, kernel, points)
     above = int((bound > ENOUGH).sum())
-    last = searched.solved().weights[:, -1] > 0
+    last = searched.weights()[:, -1] > 0
     return {
         "limit": ENOUGH,
         "nodes_above": above,

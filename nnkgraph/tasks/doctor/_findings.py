@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,12 @@ from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
 from nnkgraph.tasks.columns import Finding, bars_of, column_findings, share
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._figures import ENOUGH, NEAR, SATURATED, SearchedRows
+from nnkgraph.tasks.doctor._figures import ENOUGH, NEAR, SATURATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
 SAME_GRAPH = 0.8  # share of common edges from which on two graphs are nearly the same
@@ -118,7 +120,7 @@ def _saturated_options(
 def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     """Say for how many nodes nothing outside the candidates matters."""
     say = partial(Finding, "was k enough?")
-    outside, n = figures["outside"], figures["rows"]["distinct"]
+    outside, n = figures["outside"], _seen(figures)
     above = outside["nodes_above"]
     proven = "proven" if figures["search"]["exact"] else "likely (search approximate)"
     yield say(
@@ -150,9 +152,10 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     yield say(beside)
     spread = found["kth_spread"]
     factor = "" if spread is None else f", a factor of {spread:.2f}"
+    every = "all of the sample" if figures["sample"] else "all"
     yield say(
         f"last candidate: {kth['q05']:.4g} to {kth['q95']:.4g} for 90 % of the nodes"
-        f"{factor}; {kth['min']:.4g} to {kth['max']:.4g} for all"
+        f"{factor}; {kth['min']:.4g} to {kth['max']:.4g} for {every}"
     )
     if sigma is not None and not figures["local"] and _is_wide(spread):
         yield say("that is wide: try `sigma='local'`", advice=True)
@@ -161,24 +164,48 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
 
 
 _HUB = 10.0  # times k: nodes that are chosen more often count as hubs
+# From these on, approximate searches miss neighbors, or take long not to.
+_HARD_DIMENSION, _HARD_SKEWNESS = 15.0, 5.0
 
 
 def findings(figures: dict[str, Any]) -> list[Finding]:
     """Put all figures into words, section by section."""
-    found = [
-        *_data(figures),
-        *column_findings(figures),
-        *_search(figures),
-        *_support(figures["support"], figures["certificate"]),
+    found = [*_search(figures), *_support(figures["support"], figures["certificate"])]
+    graphs = [
         *_overlap(figures),
         *_graphs(figures["graphs"], figures["input"]["shape"][0]),
-        *_hubs(figures),
     ]
+    more = [*_hubs(figures)]
     if figures["outside"]:
-        found += outside_findings(figures)
+        more += outside_findings(figures)
     if figures["distances"]:
-        found += distance_findings(figures)
-    return found
+        more += distance_findings(figures)
+    if sample := figures["sample"]:
+        found = [*_sample(sample), *_estimated(found, sample["rows"])]
+        graphs = _estimated(graphs, sample["nodes"])
+        more = _estimated(more, sample["rows"])
+    return [*_data(figures), *column_findings(figures), *found, *graphs, *more]
+
+
+def _estimated(found: list[Finding], rows: int) -> list[Finding]:
+    of = f"(estimated from {rows} rows)"
+    return [replace(one, section=f"{one.section} {of}") for one in found]
+
+
+def _seen(figures: dict[str, Any]) -> int:
+    """Return how many rows were looked at."""
+    sample = figures["sample"]
+    return int(sample["rows"] if sample else figures["rows"]["distinct"])
+
+
+def _sample(sample: dict[str, Any]) -> Iterator[Finding]:
+    say = partial(Finding, "sample")
+    yield say(
+        f"{sample['rows']} rows, drawn by the seed, with their exact candidates among "
+        f"all rows; for {sample['nodes']} of them the candidates of candidates, too, "
+        f"which tell edges ({sample['searched']} rows searched in all)"
+    )
+    yield say("components need all rows: they are not counted")
 
 
 def _data(figures: dict[str, Any]) -> Iterator[Finding]:
@@ -198,8 +225,9 @@ def _data(figures: dict[str, Any]) -> Iterator[Finding]:
     near = rows.get("near_duplicates")
     if near is not None:
         what = f"nearest row closer than {NEAR:g} of the median nearest distance"
-        text = f"{share(near, rows['distinct'])} rows are" if near else "no"
-        yield say(f"{text} near-duplicates ({what})")
+        of = " in the sample" if figures["sample"] else ""
+        text = f"{share(near, _seen(figures))} rows are" if near else "no"
+        yield say(f"{text} near-duplicates{of} ({what})")
     for text in [*figures["replaced"], *figures["warnings"]]:
         yield say(text, advice=True)
 
@@ -215,6 +243,25 @@ def _search(figures: dict[str, Any]) -> Iterator[Finding]:
         quality = f"recall {recall:.4f} (estimated)"
     found = f"{k} candidates a node, search {search['backend']}"
     yield Finding("search", f"{found}: {quality}")
+    if figures["sample"] or not search["exact"]:
+        yield from _hardness(search, figures["hubs"]["skewness"])
+
+
+def _hardness(search: dict[str, Any], skewness: float | None) -> Iterator[Finding]:
+    """Say how hard the data is for approximate search, and what recall costs."""
+    dimension, crowd = search["dimension"], skewness or 0.0
+    hard = (dimension or 0.0) > _HARD_DIMENSION or crowd > _HARD_SKEWNESS
+    around = f"about {dimension:.0f} dimensions around a row " if dimension else ""
+    around += f"(hard from {_HARD_DIMENSION:.0f} on), " if dimension else ""
+    yield Finding(
+        "search",
+        f"{'hard' if hard else 'easy'} for approximate search: {around}hubs with "
+        f"skewness {crowd:.1f} (hard from {_HARD_SKEWNESS:.0f} on)",
+    )
+    takes = f"`search='auto'` takes {search['auto']} ({search['auto_why']})"
+    if hard and search["auto"] not in {"exact", "kdtree"}:
+        takes += "; look at the recall it reports: `search='exact'` misses nothing"
+    yield Finding("search", takes)
 
 
 def _support(support: dict[str, Any], certificate: dict[str, Any]) -> Iterator[Finding]:
@@ -268,9 +315,11 @@ def _graphs(lines: list[dict[str, Any]], n: int) -> Iterator[Finding]:
     for line in lines:
         extra = f" `min_degree={line['min_degree']}`" if line["min_degree"] else ""
         name = f"{line['method']} {line['symmetrize']}{extra}"
+        components, isolated = line["components"], str(line["isolated"])
+        if components is None:
+            components, isolated = "-", f"{100 * line['isolated'] / n:.1f} %"
         yield say(
-            f"{name:<24}{line['edges_per_node']:12.2f}{line['components']:12}"
-            f"{line['isolated']:12}",
+            f"{name:<24}{line['edges_per_node']:12.2f}{components:>12}{isolated:>12}",
             advice=line["isolated"] > 0.01 * n,
         )
 
@@ -280,9 +329,16 @@ def _hubs(figures: dict[str, Any]) -> Iterator[Finding]:
     hubs = figures["hubs"]
     name, row, times = hubs["largest_id"], hubs["largest_row"], hubs["largest_over_k"]
     node = f"row {row}" if name is None else f"{name!r} (row {row})"
-    text = f"{node} most often: {hubs['largest']} times ({times:.1f} k)"
+    about = "about " if figures["sample"] else ""
+    text = f"{node} most often: {about}{hubs['largest']} times ({times:.1f} k)"
     text += ": a hub, few of its edges are mutual" * (times > _HUB)
     yield say(text, bars=bars_of(hubs["histogram"]))
+    if figures["sample"]:
+        yield say(
+            "who is nobody's candidate, only all rows tell: not more than knn mutual "
+            "isolates"
+        )
+        return
     if not hubs["unchosen"]:
         yield say("every node is a candidate of some other")
         return
