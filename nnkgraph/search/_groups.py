@@ -306,8 +306,8 @@ def _multiplied(
 
     ``last`` is the score that a candidate must not exceed to be of interest.
     """
-    data, offset, own = inputs.data.open(), inputs.offset.open(), inputs.own.open()
-    g = len(data)
+    data, own = inputs.data.open(), inputs.own.open()
+    offset, g = frozen(inputs.offset.open()), len(data)
     keep, room = reservoir_size(g - 1, inputs.k)
     value = np.empty((g, room), np.float32)
     index = np.empty((g, room), np.int32)

@@ -218,17 +218,22 @@ def _common_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
         nnkgraph.propagate(graph, some)
         nnkgraph.verify(x, graph)
 
+    # Above some thousand rows every product serves both of its rows.
+    many: Any = np.random.default_rng(0).normal(size=(1500, 3))
+    large = (many, many.astype(np.float32))
+
     def partition() -> None:
         from nnkgraph.search.partition import rehearse
 
-        many: Any = np.random.default_rng(0).normal(size=(900, 3))
         with registry.create("executors", "serial").open(1) as pool:
-            for of in (many, many.astype(np.float32)):
+            for of in large:
                 rehearse(Wanted(of, 5, "squared-distance", pool))
 
     return {
         "partition": partition,
-        "search": lambda: [nnkgraph.find_candidates(of, k=5) for of in (x, x32)],
+        "search": lambda: [
+            nnkgraph.find_candidates(of, k=5, search="exact") for of in (*large, x, x32)
+        ],
         "solve": solve,
         "exact": lambda: [build(of, search="exact") for of in (x32, x, *mapped)],
         "kdtree": lambda: [build(of, search="kdtree") for of in (x, *mapped)],

@@ -200,11 +200,11 @@ def test_nothing_is_compiled_after_warm(tmp_path):
     """Neither by builds nor by other commands, from files and in workers."""
     nnkgraph.warm()
     assert nnkgraph.warm(check=True).warm
-    x = np.random.default_rng(1).normal(size=(700, 20))
+    x = np.random.default_rng(1).normal(size=(1500, 20))
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "f.npy", x[:, :3].astype(np.float32))
     np.savetxt(tmp_path / "t.csv", x[:99], delimiter=",")
-    np.save(tmp_path / "y.npy", np.arange(700) % 3)
+    np.save(tmp_path / "y.npy", np.arange(1500) % 3)
     calls = (
         "build x.npy f.npy t.csv -o {name}.npz -j 2 --min-degree 2 --connect mst",
         "query x.npy x.npy -o q.npz",
