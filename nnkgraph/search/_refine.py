@@ -31,6 +31,10 @@ that have it are compared with these and with its list only: some rows are in mo
 lists."""
 
 
+_KNOWN = 1 << 16
+"""Pairs that are remembered, so that they are not looked at twice in a short time."""
+
+
 @compiled
 def mark_new(before: Any, index: Any, new: Any) -> int:
     """Mark candidates that were not in the list before; return how many there are."""
@@ -178,47 +182,59 @@ def _gather(  # noqa: C901, PLR0912 - short loops over one list
 
 
 @inner
-def _see(
-    x: Any, v: int, members: Any, m: int, scale: Any, base: int, columns: Any, size: Any
-) -> None:
-    """Set columns to rows as seen from another, and their lengths.
+def _see(x: Any, v: int, row: int, scale: Any, base: int, out: Any) -> Any:
+    """Set a line to a row as seen from another; return its length.
 
-    Lengths are squared where distances are.
+    That is the squared length where distances are squared.
     """
-    for b in range(m):
-        size[b] = np.float32(0.0)
-    for t in range(x.shape[1]):
-        middle = x[v, t]
-        for b in range(m):
-            u = np.float32((x[members[b], t] - middle) * scale)
-            columns[t, b] = u
-            size[b] += u * u if base == 0 else abs(u)
+    d = x.shape[1]
+    for t in range(d):
+        out[t] = np.float32((x[row, t] - x[v, t]) * scale)
+    a = b = c = e = np.float32(0.0)  # sums that need not wait for each other
+    for t in range(0, d - 3, 4):
+        p, q, r, s = out[t], out[t + 1], out[t + 2], out[t + 3]
+        a += p * p if base == 0 else abs(p)
+        b += q * q if base == 0 else abs(q)
+        c += r * r if base == 0 else abs(r)
+        e += s * s if base == 0 else abs(s)
+    for t in range(d - d % 4, d):
+        a += out[t] * out[t] if base == 0 else abs(out[t])
+    return (a + b) + (c + e)
 
 
 @inner
-def _lines(columns: Any, points: Any, width: int, base: int, lines: Any) -> None:
-    """Set two lines to the products of two points and columns, or to l1 distances.
+def _lines(
+    columns: Any, mine: Any, yours: Any, width: int, base: int, lines: Any
+) -> None:
+    """Set two lines to -2 times products of rows and columns, or to l1 distances.
 
     Two lines, because what is read serves both.
     """
-    d = columns.shape[0]
+    d, twice = columns.shape[0], np.float32(-2.0)
     for b in range(width):
         lines[0, b] = lines[1, b] = np.float32(0.0)
     if base == 0:
         for t in range(0, d - 3, 4):
-            e, f, g, h = points[0, t : t + 4]
-            p, q, r, s = points[1, t : t + 4]
+            e, f = twice * mine[t], twice * mine[t + 1]
+            g, h = twice * mine[t + 2], twice * mine[t + 3]
+            p, q = twice * yours[t], twice * yours[t + 1]
+            r, s = twice * yours[t + 2], twice * yours[t + 3]
             for b in range(width):
                 i, j = columns[t, b], columns[t + 1, b]
                 k, m = columns[t + 2, b], columns[t + 3, b]
                 lines[0, b] += (e * i + f * j) + (g * k + h * m)
                 lines[1, b] += (p * i + q * j) + (r * k + s * m)
-    for t in range(d - d % 4 if base == 0 else 0, d):
-        e, p = points[0, t], points[1, t]
-        for b in range(width):
-            i = columns[t, b]
-            lines[0, b] += e * i if base == 0 else abs(e - i)
-            lines[1, b] += p * i if base == 0 else abs(p - i)
+        for t in range(d - d % 4, d):
+            e, p = twice * mine[t], twice * yours[t]
+            for b in range(width):
+                lines[0, b] += e * columns[t, b]
+                lines[1, b] += p * columns[t, b]
+    else:
+        for t in range(d):
+            e, p = mine[t], yours[t]
+            for b in range(width):
+                lines[0, b] += abs(e - columns[t, b])
+                lines[1, b] += abs(p - columns[t, b])
 
 
 @inner
@@ -262,25 +278,26 @@ def _compare(  # noqa: C901, PLR0912, PLR0915 - one loop over one kind of groups
     begin, stop, done = task
     d, last = x.shape[1], index.shape[1] - 1
     wide = -(-(2 + last + CORE) // WIDTH) * WIDTH
-    columns, size = np.zeros((d, wide), np.float32), np.empty(wide, np.float32)
+    columns, seen = np.zeros((d, wide), np.float32), np.zeros((wide, d), np.float32)
     offset, top = np.empty(wide, np.float32), np.empty(wide, np.float32)
-    lines, points = np.empty((2, wide), np.float32), np.empty((2, d), np.float32)
+    lines, others = np.empty((2, wide), np.float32), np.zeros((2, d), np.float32)
     mine, high = np.empty(2, np.float32), np.empty(2, np.float32)
-    seen, length = np.empty((d, 2), np.float32), np.empty(2, np.float32)
-    known = np.full(1 << 15, np.int64(-1))
+    known = np.full(_KNOWN, np.int64(-1))
     n, count = np.int64(x.shape[0]), 0
-    factor = np.float32(-2.0 if base == 0 else 1.0)
     members = room[0]
     for at in range(begin, stop):
         v = order[at]
         q, m, end, size_all = _gather(v, index, new, who, start, room)
         if q == 0 and end == m:
             continue
-        _see(x, v, members, m, scale, base, columns, size)
         for b in range(wide):
             offset[b], top[b] = np.float32(np.inf), -np.float32(np.inf)
         for b in range(m):
-            offset[b], top[b] = _bound(size[b], score[members[b], last], factors)
+            size = _see(x, v, members[b], scale, base, seen[b])
+            offset[b], top[b] = _bound(size, score[members[b], last], factors)
+        for b in range(m):
+            for t in range(d):
+                columns[t, b] = seen[b, t]
         # Few new ones meet all; where there are many, all meet those before them.
         few = 2 * q < m
         a = done
@@ -294,19 +311,18 @@ def _compare(  # noqa: C901, PLR0912, PLR0915 - one loop over one kind of groups
             both = min(2, part - a)  # no two that are compared with others
             if a < m:
                 width = m if few else min(a + 1, q)
+                rows = seen[a : a + 2]
                 for o in range(both):
                     mine[o], high[o] = offset[a + o], top[a + o]
-                    for t in range(d):
-                        points[o, t] = factor * columns[t, a + o]
             else:
                 width = m if a < end else q
-                _see(x, v, members[a:], both, scale, base, seen, length)
+                rows = others
                 for o in range(both):
+                    size = _see(x, v, members[a + o], scale, base, others[o])
                     far = score[members[a + o], last]
-                    mine[o], high[o] = _bound(length[o], far, factors)
-                    for t in range(d):
-                        points[o, t] = factor * seen[t, o]
-            _lines(columns, points, -(-width // WIDTH) * WIDTH, base, lines)
+                    mine[o], high[o] = _bound(size, far, factors)
+            padded = -(-width // WIDTH) * WIDTH
+            _lines(columns, rows[0], rows[both - 1], padded, base, lines)
             for o in range(both):
                 i = members[a + o]
                 for first in range(0, width, WIDTH):
