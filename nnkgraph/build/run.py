@@ -121,10 +121,14 @@ class Run:
             if k == 0:
                 nothing = np.empty((len(asking), 0))
                 return Candidates(nothing.astype(index_dtype(n)), nothing)
-            kept, find = self.checkpoint, self.settings.search.find
+            kept, search = self.checkpoint, self.settings.search
             wanted = replace(self.wanted(k, on_rows), checkpoint=kept, span=self.span)
             return found_once(
-                kept, n, k, lambda: judged(find(wanted), wanted), self.span
+                kept,
+                n,
+                k,
+                lambda: judged(search.find(wanted), wanted, search),
+                self.span,
             )
 
     def find_and_fit(self) -> tuple[Candidates, Kernel]:

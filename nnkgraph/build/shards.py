@@ -30,12 +30,14 @@ from nnkgraph.runtime.archive import open_archive
 from nnkgraph.runtime.arrays import IndexArray, new_array, within_memory
 from nnkgraph.runtime.files import Outputs, is_temporary, open_source, show
 from nnkgraph.search import check_by_rows, index_dtype
+from nnkgraph.search.auto import judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
+    from nnkgraph.build.settings import Running
     from nnkgraph.runtime.progress import Stages
 
 _WRITTEN = re.compile(r"(auto|[0-9]{1,9})(?:/([0-9]{1,9}))?")
@@ -170,9 +172,14 @@ def check_alone(**settings: Any) -> None:
 _FILL = {"index": -1, "distance": np.inf, "weights": 0.0}
 """Arrays with a line of candidates for every row, and what shorter lines end with."""
 
-_NEEDED = {"search": {"index", "distance"}, "graph": set(_FILL)}
+_NEEDED = {
+    "search": {"index", "distance"},
+    "groups": {"row", "index", "distance"},
+    "graph": set(_FILL),
+}
 _ALLOWED = {
     "search": {"first"},
+    "groups": set(),
     "graph": {"first", "errors", "certificate", "own", "sigma"},
 }
 """Arrays that shards hold, always or where there are such."""
@@ -202,7 +209,12 @@ class Part:
 
     @property
     def kind(self) -> str:
-        """``search`` for candidates, ``graph`` for solved neighborhoods."""
+        """``search`` for candidates, ``graph`` for solved neighborhoods.
+
+        ``groups`` for what some groups of a search by partition found, of any rows.
+        """
+        if self.candidates.stage == "groups":
+            return "groups"
         return "search" if self.solve is None else "graph"
 
     @property
@@ -264,7 +276,8 @@ def read_part(path: str | os.PathLike[str]) -> Part:
         )
     try:
         shard = Shard.of(facts["shard"], {})
-        needed = stages["candidates"], stages["input"], stages.get("solve")
+        found = stages["groups"] if "groups" in stages else stages["candidates"]
+        needed = found, stages["input"], stages.get("solve")
         part = Part(shard, facts, *needed, spec)
         _check_part(part, blocks)
     except (NnkGraphError, ValueError, TypeError, LookupError) as error:
@@ -293,7 +306,7 @@ def _check_part(part: Part, blocks: list[checkpoint.Block]) -> None:
 
 def _read_arrays(part: Part, n: int) -> dict[str, Any]:
     """Read the arrays of a shard of n rows and check them."""
-    dtypes = {"index": index_dtype(n), "first": np.int64}
+    dtypes = {"index": index_dtype(n), "row": index_dtype(n), "first": np.int64}
     found: dict[str, Any] = {}
     with open_archive(open_source(part.path)) as archive:
         for block in part.blocks:
@@ -305,6 +318,8 @@ def _read_arrays(part: Part, n: int) -> dict[str, Any]:
             read = checkpoint.read_block(archive, part.facts, *place, like)
             if block.stage == "candidates":
                 runs.check_candidates(read, n)
+            elif block.stage == "groups":
+                _check_groups(read, n)
             found |= read.arrays
     for key in ("weights", "errors", "own", "sigma"):
         if key in found and not np.isfinite(found[key]).all():
@@ -312,6 +327,15 @@ def _read_arrays(part: Part, n: int) -> dict[str, Any]:
     if "weights" in found and (found["weights"] < 0).any():
         raise InputError(f"{part.name}: has weights below zero")
     return found
+
+
+def _check_groups(block: checkpoint.Block, n: int) -> None:
+    """Refuse lists of rows that there are not, or that hold themselves."""
+    row, index = block.arrays["row"], block.arrays["index"]
+    sane = row.size == 0 or (row[0] >= 0 and row[-1] < n and (np.diff(row) > 0).all())
+    sane = sane and bool(((index >= -1) & (index < n)).all())
+    if not sane or (index == row[:, np.newaxis]).any():
+        raise InputError(f"{block.name}: its candidates are damaged")
 
 
 def _part_of(
@@ -373,12 +397,70 @@ def search_shard(
     chosen, running = split(options, SearchCall)
     features = features_of(features)
     settings = Settings.of(features, **chosen)
-    check_by_rows(settings.search)
+    if not settings.search.by_groups:
+        check_by_rows(settings.search)
     with runs.open_run(features, settings, running, shard=shard) as run:
-        found = run.find()
+        by_rows = run
+        if settings.search.by_groups:
+            part = _searched_groups(run, shard)
+            if part is not None:
+                return replace(part, notes=tuple(run.warnings))
+            # An exact search costs less, which every shard finds out for itself.
+            exact = registry.create("search", "exact")
+            by_rows = replace(run, settings=replace(settings, search=exact))
+        found = by_rows.find()
     notes = (*found.notes, *run.warnings)
     part = _part_of(run, shard, replace(found, notes=notes))
     return replace(part, notes=(*notes, *run.notes))
+
+
+def _searched_groups(run: runs.Run, shard: Shard) -> Part | None:
+    """Search a shard's part of the groups, where there are to be groups."""
+    search: Any = run.settings.search
+    n = len(run.rows.x)
+    with run.progress("search", n) as on_rows:
+        wanted = run.wanted(min(run.settings.width, n - 1), on_rows)
+        wanted = replace(wanted, checkpoint=run.checkpoint)
+        found = search.find_part(wanted, shard.number - 1, shard.count)
+    if found is None:
+        return None
+    arrays = dict(zip(("row", "index", "distance"), found, strict=True))
+    about = {"backend": registry.spec(search), "recall": None}
+    known = {"name": run.features.name, "dtype": run.features.dtype, "ids": None}
+    return Part(
+        shard,
+        run.facts,
+        checkpoint.Block("groups", range(len(found[0])), arrays, about),
+        checkpoint.Block("input", range(0), {}, known),
+    )
+
+
+def merge_groups(
+    found: list[Part], features: Features, running: Running
+) -> tuple[Candidates, dict[str, Any]]:
+    """Finish a search by partition whose groups were searched in shards.
+
+    The features are needed again: the neighbors of neighbors are still to be compared.
+    """
+    facts = {**found[0].facts}
+    del facts["shard"]
+    names = ("k", "kernel", "search", "scale", "duplicates", "seed")
+    settings = Settings.of(features, **{name: facts[name] for name in names})
+    what, one, two = checkpoint.difference(facts, settings.facts(features))
+    if what:
+        raise InputError(f"{features.name}: {what} is {two}, and the shards have {one}")
+    search: Any = settings.search
+    with runs.open_run(features, settings, running) as run:
+        n = len(run.rows.x)
+        with run.progress("search", n) as on_rows:
+            wanted = run.wanted(min(settings.width, n - 1), on_rows)
+            read = (_read_arrays(part, n) for part in found)
+            lists = ((one["row"], one["index"], one["distance"]) for one in read)
+            candidates = judged(search.finish(wanted, lists), wanted, search)
+    candidates = candidates_with_copies(candidates, run.rows)
+    stored = {name: facts[name] for name in ("kernel", "scale", "duplicates", "seed")}
+    stored |= {"k": candidates.index.shape[1], "search": candidates.backend}
+    return candidates, report.provenance(features, stored)
 
 
 @within_memory
@@ -441,7 +523,8 @@ def read_parts(paths: Sequence[str | os.PathLike[str]]) -> list[Part]:
         more = f" and {missing - _SHOWN} more" if missing > _SHOWN else ""
         noun = "shard is" if missing == 1 else "shards are"
         raise InputError(f"{missing} {noun} missing of {count}: {shown}{more}")
-    _check_rows(found)
+    if first.kind != "groups":
+        _check_rows(found)
     return found
 
 

@@ -94,6 +94,9 @@ class Search(Protocol):
     by_rows: ClassVar[bool]
     """Whether it finds the candidates of some rows, ``wanted.span``, by themselves."""
 
+    by_groups: ClassVar[bool]
+    """Whether parts of its work can be done apart and finished later: `find_part`."""
+
     answers_queries: ClassVar[bool]
     """Whether it finds candidates of new points."""
 
@@ -131,6 +134,7 @@ class Plain:
 
     exact: ClassVar[bool] = False
     by_rows: ClassVar[bool] = False
+    by_groups: ClassVar[bool] = False
     answers_queries: ClassVar[bool] = False
     takes_sparse: ClassVar[bool] = False
 

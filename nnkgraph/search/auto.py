@@ -63,13 +63,14 @@ class Auto(Plain):
 LOW_RECALL = 0.98
 """Below this an approximate search is warned of: an edge needs both of its ends."""
 
-GOOD_RECALL = 0.99
+_GOOD_RECALL = 0.99
+"""What a search is to find where nobody asks for more or less."""
 
 
-def judged(found: Candidates, wanted: Wanted) -> Candidates:
+def judged(found: Candidates, wanted: Wanted, search: Search) -> Candidates:
     """Add what can be done about it where a search has missed too much."""
-    recall = found.recall
-    if found.exact or recall is None or recall >= GOOD_RECALL:
+    recall, target = found.recall, getattr(search, "recall", _GOOD_RECALL)
+    if found.exact or recall is None or recall >= max(target, LOW_RECALL):
         return found
     (n, d), dense = wanted.x.shape, not isinstance(wanted.x, SparseRows)
     by_products = wanted.base == "squared-distance"

@@ -79,6 +79,7 @@ class Partition(Plain):
     The same bytes wherever and however it is computed; recall is estimated and said.
     """
 
+    by_groups: ClassVar[bool] = True
     answers_queries: ClassVar[bool] = True
     takes_sparse: ClassVar[bool] = True
 
@@ -106,34 +107,37 @@ class Partition(Plain):
 
     def find_part(
         self, wanted: Wanted, number: int, count: int, /
-    ) -> tuple[IndexArray, FloatArray] | None:
+    ) -> tuple[IndexArray, IndexArray, FloatArray] | None:
         """Search a part of the groups that are planned, counted from 0.
 
-        Returns lists of all rows that hold what these groups found, or None where an
-        exact search costs less than any groups.
+        Returns the rows of these groups, and lists and scores of what they found; or
+        None where an exact search costs less than any groups.
         """
         work, _ = self._planned(wanted)
         if work is None:
             return None
-        for _ in range(work.plan.rounds):
+        while work.steps.count(_ROUND) < work.plan.rounds:
             work.do_round(number, count)
-            work.steps += _ROUND
-            work.tasks_done = 0
-        return work.lists.open()
+            work.end_step(_ROUND)
+        index, score = work.lists.open()
+        rows = np.flatnonzero(index[:, 0] >= 0)
+        return rows.astype(index.dtype), index[rows], score[rows]
 
     def finish(
-        self, wanted: Wanted, parts: Iterable[tuple[IndexArray, FloatArray]], /
+        self,
+        wanted: Wanted,
+        parts: Iterable[tuple[IndexArray, IndexArray, FloatArray]],
+        /,
     ) -> Candidates:
         """Return what `find` returns, once all parts of the groups are searched."""
         work, why = self._planned(replace(wanted, checkpoint=None))
         if work is None:
             return _exactly(wanted, why)
-        n, k = len(wanted.x), wanted.k
-        rows = np.repeat(np.arange(n, dtype=index_dtype(n)), k)
-        for index, score in parts:
-            known = np.flatnonzero(index.ravel() >= 0)
-            found = rows[known], index.ravel()[known], score.ravel()[known]
-            work.lists.enter(Findings(*found), len(known))
+        for rows, index, score in parts:
+            known = index >= 0
+            every = np.broadcast_to(rows[:, np.newaxis], index.shape)
+            found = Findings(every[known], index[known], score[known])
+            work.lists.enter(found, len(found.rows))
         work.steps = _ROUND * work.plan.rounds
         work.recalls = [work.recall] * work.plan.rounds
         work.spent = work.costs.plan(work.plan)
@@ -304,10 +308,11 @@ class _Work:
     def note(self) -> str:
         """What was done."""
         plan = self.plan
+        rounds, passes = self.steps.count(_ROUND), self.steps.count(_PASS)
+        more = f"; {passes} x neighbors of neighbors" if passes else ""
         return (
-            f"search: every row in {plan.many} groups of {plan.leaders} leaders, "
-            f"{self.steps.count(_ROUND)} times; neighbors of neighbors "
-            f"{self.steps.count(_PASS)} times"
+            f"search: {rounds} x {plan.leaders} leaders, every row in the groups of "
+            f"the {plan.many} nearest{more}"
         )
 
     def next_step(self, target: float) -> str:
@@ -331,11 +336,15 @@ class _Work:
             if planned:  # the same, whoever searches the groups
                 cost = self.costs.plan(self.plan) / self.plan.rounds
             self.spent += cost
-            self.steps += step
-            self.recalls.append(self.recall)
-            self.tasks_done = 0
-            self._keep()
+            self.end_step(step)
         self._tell(1.0)
+
+    def end_step(self, step: str) -> None:
+        """Note that a step is done, and keep what it found."""
+        self.steps += step
+        self.recalls.append(self.recall)
+        self.tasks_done = 0
+        self._keep()
 
     def do_round(self, part: int = 0, parts: int = 1) -> float:
         """Search the groups of the next leaders, or some; return what that costs."""

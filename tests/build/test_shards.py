@@ -656,3 +656,32 @@ def test_ids_and_a_report_go_through_shards(run, x, tmp_path, monkeypatch):
     assert run("merge", "s3.npz", "s1.npz", "s2.npz", "-o", "g.graphml").code == 0
     assert run(*line, "-o", "plain.graphml").code == 0
     assert Path("g.graphml").read_bytes() == Path("plain.graphml").read_bytes()
+
+
+def test_groups_of_a_partition_are_shards(run, tmp_path):
+    """Rows of many columns: few of them are worth groups."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(9000, 4)) @ rng.normal(size=(4, 400))
+    np.save(tmp_path / "x.npy", np.tanh(z).astype(np.float32))
+    how = ("--search", "partition:recall=0.8", "-k", "8", "-q")
+    parts = [tmp_path / f"part-{i}.npz" for i in (1, 2, 3)]
+    for i, part in enumerate(parts, 1):
+        done = run("search", tmp_path / "x.npy", *how, "--shard", f"{i}/3", "-o", part)
+        assert done.code == 0, done.err
+    out = tmp_path / "merged.npz"
+    refused = run("merge", *parts, "-o", out)
+    assert refused.code == 3
+    assert "--features" in refused.err
+    np.save(tmp_path / "other.npy", np.tanh(z[:, ::-1]).astype(np.float32))
+    other = run("merge", *parts, "--features", tmp_path / "other.npy", "-o", out)
+    assert other.code == 3
+    assert "sha256" in other.err
+    assert not out.exists()
+    missing = run("merge", *parts[1:], "--features", tmp_path / "x.npy", "-o", out)
+    assert missing.code == 3
+    done = run("merge", *parts[::-1], "--features", tmp_path / "x.npy", "-o", out, "-q")
+    assert done.code == 0, done.err
+    assert run("search", tmp_path / "x.npy", *how, "-o", tmp_path / "w.npz").code == 0
+    assert out.read_bytes() == (tmp_path / "w.npz").read_bytes()
+    with np.load(parts[0]) as file:
+        assert any(name.startswith("groups-") for name in file.files)

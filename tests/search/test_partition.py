@@ -518,7 +518,7 @@ def test_parts_of_the_groups_make_the_same_lists():
         wanted = Wanted(x, 8, "squared-distance", pool)
         whole = search.find(wanted)
         parts = [search.find_part(wanted, number, 3) for number in range(3)]
-        found = search.finish(wanted, [(a.copy(), b.copy()) for a, b in parts])
+        found = search.finish(wanted, parts)
     assert not whole.exact
     assert np.array_equal(whole.index, found.index)
     assert np.array_equal(whole.distance, found.distance)
