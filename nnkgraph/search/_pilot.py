@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Wanted
 
-MOST = 6000
-"""Rows in a group at most."""
-
 _SAMPLE = 1000
 """Rows that steer at most, and as many others that recall is estimated on."""
 
@@ -221,9 +218,8 @@ def plan_of(
             leaders = drawn(count, np.arange(n), *words)
             found = nearest_leaders(wanted, leaders, _MOST_GROUPS, words, asked)
             near = found[s : s + neighbors.size].reshape(*neighbors.shape, -1)
-            others = found[s + neighbors.size :]
-            met |= _shared(found[:s], near, _too_large(others, count, n))
-            pairs += _pairs(others, count) * n**2
+            met |= _shared(found[:s], near)
+            pairs += _pairs(found[s + neighbors.size :], count) * n**2
             for many in range(1, _MOST_GROUPS + 1):
                 recall = float(met[many - 1].mean())
                 plan = Plan(count, many, rounds, recall, float(pairs[many - 1]))
@@ -258,16 +254,7 @@ def query_price(costs: Costs, queries: int, target: float) -> Callable[[Plan], f
     return price
 
 
-def _too_large(found: Any, count: int, n: int) -> Any:
-    """Return which groups will be cut, where rows are in 1, 2, ... of them."""
-    m, f = found.shape
-    sizes = [
-        np.bincount(found[:, :t].ravel(), minlength=count) for t in range(1, f + 1)
-    ]
-    return np.stack(sizes) * (n / m) > MOST
-
-
-def _shared(own: Any, near: Any, cut: Any) -> Any:
+def _shared(own: Any, near: Any) -> Any:
     """Return whether rows share one of their first 1, 2, ... leaders with neighbors.
 
     Parameters
@@ -276,15 +263,10 @@ def _shared(own: Any, near: Any, cut: Any) -> Any:
         The nearest leaders of some rows, the nearest first.
     near : (s, k, f) array of int
         Those of their neighbors.
-    cut : (f, leaders) array of bool
-        Groups that do not count, because they do not stay together.
     """
     same = own[:, np.newaxis, :, np.newaxis] == near[:, :, np.newaxis, :]
-    found = []
-    for m in range(1, own.shape[1] + 1):
-        whole = ~cut[m - 1][own[:, np.newaxis, :m, np.newaxis]]
-        found.append((same[:, :, :m, :m] & whole).any(axis=(2, 3)))
-    return np.stack(found)
+    f = own.shape[1]
+    return np.stack([same[:, :, :m, :m].any(axis=(2, 3)) for m in range(1, f + 1)])
 
 
 def _pairs(found: Any, count: int) -> FloatArray:

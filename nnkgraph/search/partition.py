@@ -32,7 +32,6 @@ from nnkgraph.search._groups import (
 from nnkgraph.search._leaders import cut_groups, drawn, groups_of, nearest_leaders
 from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import (
-    MOST,
     Costs,
     Plan,
     Truth,
@@ -50,6 +49,9 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Search, Wanted
+
+MOST = 6000
+"""Rows in a group at most."""
 
 _ONE_GROUP = 4096
 """So many rows are one group: an exact search."""
