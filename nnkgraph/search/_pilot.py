@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 _SAMPLE = 1000
 """Rows that steer at most, and as many others that recall is estimated on."""
 
-_PLANNED = 512
-"""Rows that a plan is made with."""
+_PLANNED, _NEAR = 512, 10
+"""Rows that a plan is made with, and how many neighbors of each, near and far."""
 
-_SIZED = 8192
+_SIZED = 4096
 """Rows that say how large groups will be."""
 
 _PER_LEADER = (64, 128, 256, 512, 1024, 2048)
@@ -147,7 +147,7 @@ class Truth:
     def of(cls, wanted: Wanted) -> Truth:
         """Search the neighbors of both samples."""
         n = len(wanted.x)
-        many = 2 * min(_SAMPLE, n // 64)
+        many = 2 * min(_SAMPLE, max(32, n // 128))
         rows = drawn(many, np.arange(n), wanted.seed, _SAMPLED)
         index = nearest(wanted, rows)
         score = ranked(wanted.x, wanted.x[rows], index, wanted.base)[1][:, -1]
@@ -185,7 +185,7 @@ def plan_of(
     """Return the plan with the lowest price; None where none is below ``most``."""
     n, s = len(wanted.x), min(_PLANNED, len(truth.rows))
     rows = drawn(s, np.arange(len(truth.rows)), wanted.seed, _SAMPLED)
-    neighbors = truth.index[rows]
+    neighbors = truth.index[rows][:, :: max(1, wanted.k // _NEAR)]
     sized = drawn(_SIZED, np.arange(n), wanted.seed, _SIZES)
     asked = np.concatenate([truth.rows[rows], neighbors.ravel(), sized])
     best: Plan | None = None

@@ -65,6 +65,9 @@ _ROUND, _PASS = "r", "p"
 _WORTH_IT = 0.3
 """Passes go on while they find more than this of what is missing."""
 
+_CHEAPER = 0.6
+"""Groups have to cost less than this part of an exact search: samples cost as well."""
+
 _PARTS = 16
 """Parts of a step after which a checkpoint may be written."""
 
@@ -153,7 +156,7 @@ class Partition(Plain):
             return None, "all neighbors are wanted"
         costs, truth = Costs.of(wanted.x, wanted.k, wanted.base), Truth.of(wanted)
         price = whole_price(costs, aim_of(self.recall))
-        plan = plan_of(wanted, truth, price, costs.exact)
+        plan = plan_of(wanted, truth, price, _CHEAPER * costs.exact)
         if plan is None:
             return None, f"for {n} x {d} it costs less than groups"
         return _Work(wanted, truth, plan, costs), ""
