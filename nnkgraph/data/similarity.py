@@ -71,9 +71,10 @@ def similarity_row(
             values[row, t] = exponential(a * values[row, t])
     else:  # by multiplication: pow may differ from one library to the next
         for t in range(stop):
-            value, power = values[row, t], 1.0
-            for _ in range(int(a)):
+            value, power, left = values[row, t], 1.0, a
+            while left > 0.5:
                 power *= value
+                left -= 1.0
             values[row, t] = power
 
 

@@ -51,13 +51,18 @@ __all__ = ["cgutils", "compiled", "frozen", "inner", "intrinsic", "ir", "types"]
 
 
 class _Library(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a function, which is optimized when all of it is there.
+    """The code of a function, which is optimized once, when all of it is there.
 
-    numba simplifies every part before it links them, and again when they are linked.
+    numba simplifies every part before it links them, and the whole twice, the first
+    time for functions that count references, which ours hardly do.
     """
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
 
 
 class _Linked(_Library):
@@ -197,7 +202,11 @@ def compiled(function: Callable[..., Any], *, inner: bool = False) -> Any:
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """Compile a function that only compiled functions call: there is less to do."""
+    """Compile a function that only compiled functions call: there is less to do.
+
+    Such functions do without ``min``, ``max`` and ``int``, each of which numba compiles
+    as a function of its own, for every type anew.
+    """
     return compiled(function, inner=True)
 
 

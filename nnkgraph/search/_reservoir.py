@@ -84,7 +84,7 @@ def _keep_smallest(value: Any, index: Any, filled: int, keep: int) -> Any:
             break
     largest = value[0]
     for t in range(1, keep):
-        largest = max(largest, value[t])
+        largest = value[t] if value[t] > largest else largest
     return largest
 
 
@@ -100,7 +100,7 @@ def first_limit(row: Any, offset: Any, room: int, keep: int) -> Any:
     for j in range(0, count, WIDTH):
         value = row[j] + offset[j]
         if value < np.inf:  # the query's own is passed over
-            low = min(low, value)
+            low = value if value < low else low
             high = value if value > high or high == np.inf else high
     low -= high - low
     found = row.dtype.type(np.inf)
@@ -126,12 +126,13 @@ def tighten(value: Any, index: Any, filled: int, limit: Any, keep: int) -> Any:
     ties leave no room between values, quickselect decides.
     """
     low, high = value[0], value[0]
-    for t in range(filled):  # min and max would look for nan, which takes longer
-        low = min(low, value[t])
-        high = max(high, value[t])
-    high = min(limit, np.nextafter(high, value.dtype.type(np.inf)))
+    for t in range(filled):
+        low = value[t] if value[t] < low else low
+        high = value[t] if value[t] > high else high
+    high = np.nextafter(high, value.dtype.type(np.inf))
+    high = limit if limit < high else high
     most = value.shape[0] - WIDTH
-    inside = filled  # how many are below high
+    inside: Any = filled  # how many are below high
     for _ in range(30):
         middle = value.dtype.type(0.5) * (low + high)
         below = np.int32(0)
@@ -140,7 +141,7 @@ def tighten(value: Any, index: Any, filled: int, limit: Any, keep: int) -> Any:
         if below < keep:
             low = middle
         else:
-            high, inside = middle, int(below)
+            high, inside = middle, np.int64(below)
             if below <= (keep + most) // 2:
                 break
     if inside > most:

@@ -91,7 +91,8 @@ def _factor(w: Any, n: Any, K: Any, L: Any, C: Any) -> None:
         for i in range(p - p % 2, p):
             for t in range(width):
                 L[p, t] -= C[p, i] * L[i, t]
-        inverse = 1.0 / np.sqrt(max(w[REST, j], _SMALLEST_PIVOT * w[DIAGONAL, j]))
+        least = _SMALLEST_PIVOT * w[DIAGONAL, j]
+        inverse = 1.0 / np.sqrt(w[REST, j] if w[REST, j] > least else least)
         z = w[R, j] * inverse
         w[INVERSE, p], w[Z, p] = inverse, z
         for t in range(width):
@@ -178,10 +179,12 @@ def violation(w: Any, n: Any, K: Any, m: int) -> float:
             w[R, t] -= w[THETA, i] * K[n[CHOSEN, i], t]
     worst = 0.0
     for t in range(m):
-        worst = max(worst, w[R, t] * w[UNIT, t])
+        wrong = w[R, t] * w[UNIT, t]
+        worst = wrong if wrong > worst else worst
     for i in range(n[COUNT, 0]):
         j = n[CHOSEN, i]
-        worst = max(worst, -w[R, j] * w[UNIT, j])
+        wrong = -w[R, j] * w[UNIT, j]
+        worst = wrong if wrong > worst else worst
     return worst
 
 
@@ -214,7 +217,7 @@ def _minimize(  # noqa: C901, PLR0912, PLR0915 - its parts need all that is know
         unit = 1.0 / np.sqrt(own) if own > 0.0 else 0.0
         w[R, i], w[REST, i], w[UNIT, i], w[GATE, i] = w[B, i], own, unit, unit
         score = abs(w[B, i] * unit)
-        scale = max(scale, score)
+        scale = score if score > scale else scale
         total += score
     n[COUNT, 0] = n[COUNT, FACTORED] = 0
     worst, proven, proofs, corrections, pending = 0.0, False, 0, 0, 0
