@@ -127,11 +127,11 @@ SEARCHES: dict[str, tuple[Callable[..., np.ndarray], tuple[Any, ...]]] = {
         ("partition:recall=0.95", "partition:recall=0.98", "partition"),
     ),
     "nnkgraph exact": (by_nnkgraph, ("exact",)),
-    "pynndescent": (by_pynndescent, (31, 61, 91)),
-    "faiss HNSW": (by_faiss_hnsw, (40, 160)),
-    "faiss IVF": (by_faiss_ivf, (8, 32)),
-    "hnswlib": (by_hnswlib, (40, 160)),
-    "usearch": (by_usearch, (64, 192)),
+    "pynndescent": (by_pynndescent, (31, 61)),
+    "faiss HNSW": (by_faiss_hnsw, (40, 120)),
+    "faiss IVF": (by_faiss_ivf, (16,)),
+    "hnswlib": (by_hnswlib, (80,)),
+    "usearch": (by_usearch, (128,)),
     "pipnn": (by_pipnn, (1, 3)),
 }
 
