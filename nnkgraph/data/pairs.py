@@ -148,7 +148,7 @@ def _squared_distances(x: Any, queries: Any, index: Any, out: Any) -> None:
             a, b, c, d = index[i, j], index[i, j + 1], index[i, j + 2], index[i, j + 3]
             r = s = u = v = 0.0
             for t in range(x.shape[1]):
-                value = 1.0 * queries[i, t]
+                value = np.float64(queries[i, t])
                 e, f, g, h = x[a, t], x[b, t], x[c, t], x[d, t]
                 r += (e - value) * (e - value)
                 s += (f - value) * (f - value)
