@@ -124,7 +124,7 @@ def by_pipnn(x: np.ndarray, threads: int, runs: int) -> np.ndarray:
 SEARCHES: dict[str, tuple[Callable[..., np.ndarray], tuple[Any, ...]]] = {
     "nnkgraph partition": (
         by_nnkgraph,
-        ("partition:recall=0.95", "partition:recall=0.98", "partition"),
+        ("partition:recall=0.95", "partition:recall=0.97", "partition"),
     ),
     "nnkgraph exact": (by_nnkgraph, ("exact",)),
     "pynndescent": (by_pynndescent, (31, 61)),
