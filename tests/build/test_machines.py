@@ -38,6 +38,7 @@ KINDS = {
     "aew": "build digits.npy --method aew",
     "kalofolias": "build digits.npy --method kalofolias",
     "kalofolias of few": "build few.npy --method kalofolias -k 4",
+    "partition": "build many.npy --search partition:recall=0.8",
     "query": "query digits.npy asked.npy --scale minmax",
 }
 
@@ -118,6 +119,9 @@ def folder(tmp_path_factory):
     with h5py.File(SAMPLES / "digits.h5") as file:
         digits = file["features"][:450].astype(float)
     noise = np.random.default_rng(0).normal(size=digits.shape)
+    rng = np.random.default_rng(3)  # so many columns that groups are worth it
+    surface = np.tanh(rng.normal(size=(8000, 4)) @ rng.normal(size=(4, 400)))
+    np.save(folder / "many.npy", surface.astype(np.float32))
     near = (digits + 0.1 * noise).astype(np.float32)
     np.save(folder / "digits.npy", near[:400])
     np.save(folder / "asked.npy", near[400:])
