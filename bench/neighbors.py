@@ -217,7 +217,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     figure, panels = plt.subplots(
         1,
         len(names),
-        figsize=(4 * len(names), 3.6),
+        figsize=(max(8, 4 * len(names)), 4),
         squeeze=False,
         layout="constrained",
     )
@@ -242,7 +242,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
         panel.invert_xaxis()
     panels[0][0].set_ylabel("seconds, two threads")
     figure.legend(
-        *panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=8
+        *panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4
     )
     figure.savefig(path, dpi=110)
 
