@@ -50,6 +50,9 @@ def exponential(y: float) -> float:
     return 0.0 if tiny else series * np.int64(bits).view(np.float64)
 
 
+SMALLEST = 1e-250
+"""Where all similarities of a node are below this, they are scaled up for use."""
+
 FORMS = ("affine", "exponential", "power")
 """With the coefficients a and c, and a pair's value v: a v + c, exp(a v), v ** a."""
 

@@ -32,11 +32,20 @@ def padded(m: int) -> int:
 def copy_columns(
     x: Any, rows: Any, line: int, first: int, count: int, columns: Any
 ) -> None:
-    """Copy the rows of x that part of a line names, as columns; -1 gives zeros."""
-    for t in range(x.shape[1]):
-        for i in range(count):
-            row = rows[line, first + i]
-            columns[t, i] = x[row, t] if row >= 0 else 0.0
+    """Copy the rows of x that part of a line names, as columns; -1 gives any row.
+
+    Four rows at a time, which are read from their beginnings to their ends; columns up
+    to the next multiple of four are overwritten as well.
+    """
+    last = first + count - 1
+    for i in range(0, count, 4):
+        at = first + i
+        a, b = rows[line, at], rows[line, at + 1 if at < last else last]
+        c = rows[line, at + 2 if at + 1 < last else last]
+        e = rows[line, at + 3 if at + 2 < last else last]
+        for t in range(x.shape[1]):
+            columns[t, i], columns[t, i + 1] = x[a, t], x[b, t]
+            columns[t, i + 2], columns[t, i + 3] = x[c, t], x[e, t]
 
 
 @inner

@@ -211,10 +211,6 @@ def _kth_distance(distance: FloatArray, *, before: bool = False) -> FloatArray:
     return kth
 
 
-_SMALLEST = 1e-250
-"""Where all similarities are below this, they are scaled up before they are used."""
-
-
 def packed_diagonal(m: int) -> IndexArray:
     """Return the places of the diagonal in a packed triangle."""
     return np.arange(1, m + 1).cumsum() - 1
@@ -308,10 +304,10 @@ class Problem:
             values = pairs.gram_within_values(self.x, self.index)
         else:
             values = pairs.within_values(self.x, self.index, self.kernel.base)
-        cross, scale = self.scaled_cross()
+        cross, scale = self._scaled_cross()
         return Local(self._similar(values), cross, self.own(), scale)
 
-    def scaled_cross(self) -> tuple[FloatArray, FloatArray]:
+    def _scaled_cross(self) -> tuple[FloatArray, FloatArray]:
         """Return ``cross()``, and what it has to be multiplied by in the end.
 
         That is 1, except where all similarities of a node are so small that they would
@@ -322,7 +318,7 @@ class Problem:
             nearest = np.where(self.present, cross, np.inf).min(axis=1, keepdims=True)
             nearest[~np.isfinite(nearest)] = 0.0
             largest = self._similar(nearest.copy())
-            far = largest < _SMALLEST
+            far = largest < similarity.SMALLEST
             cross -= np.where(far, nearest, 0.0)
             scale = np.where(far, largest, 1.0)[:, 0]
         cross = self._similar(cross)
@@ -362,6 +358,8 @@ class Problem:
         if self.kernel.base == "gram":
             rows = self._known_rows()
             return np.asarray(self.x[rows, rows], np.float64)
+        if self.kernel.base in pairs.DISTANCES:  # that of a row to itself
+            return np.zeros(len(self.queries))
         every = np.arange(len(self.queries))[:, np.newaxis]
         values: FloatArray = pairs.cross_values(
             self.queries, self.queries, every, self.kernel.base

@@ -24,24 +24,23 @@ def regressed(problem: Problem, *, l1_penalty: float = 0.0) -> Neighborhoods:
         With J, without the penalty, and the certificate of the penalized problem.
     """
     if problem.fused:
-        own, (cross, scale) = problem.own(), problem.scaled_cross()
-    else:
-        local = problem.local()
-        own, cross = local.own, local.cross
-        scale = np.broadcast_to(local.scale, len(problem.index))
-    if l1_penalty > 0:  # beside what was scaled up it is beyond all measure
-        cross = np.where((scale < 1.0)[:, np.newaxis], -1.0, cross - l1_penalty)
-    if problem.fused:
-        theta, certificate, gain = qp.regress(
+        own = problem.own()
+        theta, certificate, gain, scale = qp.regress(
             problem.x,
+            problem.queries,
             problem.index,
-            cross,
             problem.diagonal(),
             base=problem.kernel.base,
             form=problem.kernel.form,
             coefficients=problem.kernel.coefficients(problem.distance),
+            l1_penalty=l1_penalty,
         )
     else:
+        local = problem.local()
+        own, cross = local.own, local.cross
+        scale = np.broadcast_to(local.scale, len(problem.index))
+        if l1_penalty > 0:  # beside what was scaled up it is beyond all measure
+            cross = np.where((scale < 1.0)[:, np.newaxis], -1.0, cross - l1_penalty)
         theta, certificate, gain = qp.solve(local.gram, cross, problem.present)
     errors = 0.5 * own - scale**2 * gain
     theta *= scale[:, np.newaxis]

@@ -153,10 +153,9 @@ def regress(x, k=None, *, base="squared-distance", sigma=1.0, ridge=0.0):
         base=base, form=form, ridge=ridge, coefficients=lambda _: coefficients
     )
     problem = Problem(x, x[:1], index, np.zeros(index.shape), kernel)
-    cross, scale = problem.scaled_cross()
     how = {"base": base, "form": form, "coefficients": coefficients}
-    solved = qp.regress(x, index, cross, problem.diagonal(), **how)
-    return *solved, scale, problem.own()
+    solved = qp.regress(x, x[:1], index, problem.diagonal(), **how)
+    return *solved, problem.own()
 
 
 @given(

@@ -58,41 +58,46 @@ def solve(gram: Any, cross: Any, present: Any) -> tuple[Any, Any, Any]:
 
 def regress(
     x: Any,
+    queries: Any,
     index: Any,
-    cross: Any,
     diagonal: Any,
     *,
     base: str,
     form: str,
     coefficients: Any,
-) -> tuple[Any, Any, Any]:
+    l1_penalty: float = 0.0,
+) -> tuple[Any, Any, Any, Any]:
     """Solve a block of kernel regressions, computing only what they need of K.
 
     Parameters
     ----------
     x : (n, d) array
         All rows.
+    queries : (b, d) array
+        The points that are regressed on their candidates.
     index : (b, m) array of int
         The candidates among x; -1 where there is none.
-    cross : (b, m) array of float64
-        The vectors b.
     diagonal : (b, m) array of float64
         The diagonals of the matrices K.
     base, form : str
-        What all else of K is made from: names of ``pairs.BASES`` and
+        What b and all else of K are made from: names of ``pairs.BASES`` and
         ``similarity.FORMS``.
     coefficients : (b, 2) array
         The form's coefficients for every problem.
+    l1_penalty : float
+        What is taken from b.
 
     Returns
     -------
     theta, certificate, gain : arrays of float64
         As ``solve`` returns them.
+    scale : (b,) array of float64
+        What theta has to be multiplied by: 1, except where all of b would vanish.
     """
-    theta, proof = np.zeros(cross.shape), np.empty((2, len(cross)))
+    theta, proof = np.zeros(index.shape), np.empty((3, len(index)))
     index = frozen(np.ascontiguousarray(index, np.int64))
-    known = frozen(x), index, frozen(cross), frozen(diagonal)
-    how = BASES.index(base), FORMS.index(form), coefficients
+    known = frozen(x), frozen(np.ascontiguousarray(queries)), index, frozen(diagonal)
+    how = BASES.index(base), FORMS.index(form), coefficients, l1_penalty
     solve_features(
         *known, *how, new_workspace(index.shape[1], x.shape[1]), theta, proof
     )

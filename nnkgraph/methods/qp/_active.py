@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nnkgraph.data import sums
-from nnkgraph.data.similarity import similarity_row
+from nnkgraph.data.similarity import SMALLEST, exponential, similarity_row
 from nnkgraph.data.sums import copy_columns, squared_distances, value_row
 from nnkgraph.runtime.jit import compiled, inner
 
@@ -138,6 +138,28 @@ def _settle(w: Any, n: Any, K: Any, L: Any, C: Any) -> None:  # noqa: C901
 
 
 @inner
+def _value_rows(columns: Any, point: Any, K: Any, a: int, b: int, base: int) -> None:
+    """Set rows a and b of K to the values of those columns with all columns."""
+    if base == 0:
+        squared_distances(columns, a, b, K)
+    else:
+        for j in (a, b):
+            for t in range(columns.shape[0]):
+                point[0, t] = columns[t, j]
+            value_row(columns, columns.shape[0], point, 0, base, K, j, K.shape[1])
+
+
+@inner
+def _finish_row(
+    w: Any, n: Any, K: Any, j: int, form: int, coefficients: Any, q: int
+) -> None:
+    """Turn the values in the row of an atom into similarities."""
+    similarity_row(form, coefficients, q, K, j, K.shape[1])
+    K[j, j] = w[DIAGONAL, j]
+    n[KNOWN, j] = 1
+
+
+@inner
 def _fill_rows(
     columns: Any,
     point: Any,
@@ -157,16 +179,9 @@ def _fill_rows(
         score = w[R, t] * w[GATE, t]
         if score > most and t != a and n[KNOWN, t] == 0:
             b, most = t, score
-    if base == 0:
-        squared_distances(columns, a, b, K)
-    for j in (a, b):
-        if base != 0:
-            for t in range(columns.shape[0]):
-                point[0, t] = columns[t, j]
-            value_row(columns, columns.shape[0], point, 0, base, K, j, K.shape[1])
-        similarity_row(form, coefficients, q, K, j, K.shape[1])
-        K[j, j] = w[DIAGONAL, j]
-        n[KNOWN, j] = 1
+    _value_rows(columns, point, K, a, b, base)
+    _finish_row(w, n, K, a, form, coefficients, q)
+    _finish_row(w, n, K, b, form, coefficients, q)
 
 
 @inner
@@ -278,39 +293,86 @@ def _minimize(  # noqa: C901, PLR0912, PLR0915 - its parts need all that is know
 
 
 @inner
-def _set_problem(q: int, index: Any, cross: Any, w: Any, n: Any) -> int:
-    """Take the atoms that there are of a problem, and b; return how many."""
+def _set_atoms(q: int, index: Any, n: Any) -> int:
+    """Take the atoms that there are of a problem; return how many."""
     m = 0
     for i in range(index.shape[1]):
         if index[q, i] >= 0:
             n[PLACE, m], n[ATOM, m], n[KNOWN, m] = i, index[q, i], 0
-            w[B, m] = cross[q, i]
             m += 1
     return m
+
+
+@inner
+def _set_node(
+    columns: Any,
+    point: Any,
+    w: Any,
+    n: Any,
+    K: Any,
+    m: int,
+    base: int,
+    form: int,
+    coefficients: Any,
+    q: int,
+) -> float:
+    """Set b to the similarities of atoms and node, whose features are column m.
+
+    Returns what weights have to be multiplied by. That is 1, except where all
+    similarities are so small that they would lose their digits: distances are then
+    counted from the nearest atom.
+    """
+    scale = 1.0
+    if m == 0:
+        return scale
+    # The first atom is the nearest, which will be chosen: its row costs little here.
+    _value_rows(columns, point, K, m, 0, base)
+    if form == 1:
+        nearest = K[m, 0]
+        for i in range(m):
+            nearest = K[m, i] if K[m, i] < nearest else nearest
+        largest = exponential(coefficients[q, 0] * nearest)
+        if largest < SMALLEST and nearest < np.inf:
+            scale = largest
+            for i in range(m):
+                K[m, i] -= nearest
+    similarity_row(form, coefficients, q, K, m, m)
+    for i in range(m):
+        w[B, i] = K[m, i]
+    _finish_row(w, n, K, 0, form, coefficients, q)
+    return scale
 
 
 @compiled
 def solve_features(
     x: Any,
+    queries: Any,
     index: Any,
-    cross: Any,
     diagonal: Any,
     base: int,
     form: int,
     coefficients: Any,
+    l1_penalty: float,
     room: Any,
     theta: Any,
     proof: Any,
 ) -> None:
     columns, point, w, n, K, L, C = room
     for q in range(index.shape[0]):
-        m = _set_problem(q, index, cross, w, n)
+        m = _set_atoms(q, index, n)
         for i in range(m):
             w[DIAGONAL, i] = diagonal[q, n[PLACE, i]]
         copy_columns(x, n, ATOM, 0, m, columns)
-        proof[0, q], proof[1, q] = _minimize(
+        for t in range(x.shape[1]):
+            columns[t, m] = queries[q, t]
+        scale = _set_node(columns, point, w, n, K, m, base, form, coefficients, q)
+        if l1_penalty > 0.0:  # beside what was scaled up it is beyond all measure
+            for i in range(m):
+                w[B, i] = w[B, i] - l1_penalty if scale == 1.0 else -1.0
+        certificate, gain = _minimize(
             columns, point, w, n, K, L, C, m, base, form, coefficients, q
         )
+        proof[0, q], proof[1, q], proof[2, q] = certificate, gain, scale
         for i in range(n[COUNT, 0]):
             theta[q, n[PLACE, n[CHOSEN, i]]] = w[THETA, i]
 
@@ -321,14 +383,14 @@ def solve_grams(
 ) -> None:
     columns, point, w, n, K, L, C = room
     for q in range(index.shape[0]):
-        m = _set_problem(q, index, cross, w, n)
+        m = _set_atoms(q, index, n)
         for i in range(m):
             start = n[PLACE, i] * (n[PLACE, i] + 1) // 2
             for j in range(i + 1):
                 K[i, j] = K[j, i] = gram[q, start + n[PLACE, j]]
             for j in range(m, K.shape[1]):
                 K[i, j] = 0.0
-            w[DIAGONAL, i] = K[i, i]
+            w[B, i], w[DIAGONAL, i] = cross[q, n[PLACE, i]], K[i, i]
             n[KNOWN, i] = 1
         proof[0, q], proof[1, q] = _minimize(
             columns, point, w, n, K, L, C, m, 0, 0, w, 0
