@@ -72,12 +72,12 @@ def estimate(
     fixed = _PROCESS + (0 if in_process else _WORKER * count) + _NODE * n
     base = settings.kernel.nearness
     search, _ = settings.search.chosen(x, width, base)
+    # Sparse rows are searched by their columns: that is a copy, but none in full.
+    columns = 0 if sparse else int(x.shape[1])
+    taken = search.memory(n, columns, width, base, some=span is not None)
+    held, searched = taken.held, taken.files
     if sparse:
-        # Sparse rows are searched by their columns, of which there is a copy.
-        held, searched = 2 * rows, 0
-    else:
-        taken = search.memory(n, int(x.shape[1]), width, base, some=span is not None)
-        held, searched = taken.held, taken.files
+        held, searched = 2 * rows, 0 if search.exact else searched
     whole = [f"search {registry.spec(search).partition(':')[0]}"] * bool(held)
     fixed += held
     if not isinstance(x, np.memmap):

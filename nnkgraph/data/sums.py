@@ -115,15 +115,18 @@ def sparse_value(a: Any, i: int, b: Any, j: int, product: bool) -> Any:
     s, s_end = a[0][i], a[0][i + 1]
     t, t_end = b[0][j], b[0][j + 1]
     total = 0.0
-    while s < s_end or t < t_end:
-        left = a[1][s] if s < s_end else a[3]
-        right = b[1][t] if t < t_end else a[3]
-        column = min(left, right)
-        u = a[2][s] if left == column else 0.0
-        v = b[2][t] if right == column else 0.0
-        s += left == column
-        t += right == column
+    # Both values are always read: a processor cannot guess whose column comes next.
+    while s < s_end and t < t_end:
+        left, right, u, v = a[1][s], b[1][t], a[2][s], b[2][t]
+        u, v = u if left <= right else 0.0, v if right <= left else 0.0
+        s += left <= right
+        t += right <= left
         total += u * v if product else (u - v) * (u - v)
+    if not product:
+        for e in range(s, s_end):
+            total += a[2][e] * a[2][e]
+        for e in range(t, t_end):
+            total += b[2][e] * b[2][e]
     return total
 
 

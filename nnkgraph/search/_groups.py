@@ -184,7 +184,7 @@ def search_group(
     index, score = inputs.lists.open()
     out = found.rows, found.others, found.scores
     if isinstance(x, SparseRows) or inputs.base != "squared-distance":
-        nearby, values = _nearest_within(x[rows], inputs.base, inputs.k)
+        nearby, values = _nearest_within(x[rows], inputs, score[rows, -1])
         nearby = np.where(nearby >= 0, rows[nearby], -1)
         return int(put(frozen(rows), nearby, values, frozen(score), out, count))
     group = np.ascontiguousarray(x[rows])
@@ -217,14 +217,19 @@ def search_group(
     return int(count)
 
 
-def _nearest_within(x: Any, base: str, k: int) -> tuple[IndexArray, FloatArray]:
-    """Return the k best among some rows for each of them, without products."""
-    k, every = min(k, len(x) - 1), np.arange(len(x))
+def _nearest_within(
+    x: Any, inputs: GroupInputs, last: FloatArray
+) -> tuple[IndexArray, FloatArray]:
+    """Return the k best among some rows for each of them, without products.
+
+    Of sparse rows, only those that are not beyond a last score.
+    """
+    k, every = min(inputs.k, len(x) - 1), np.arange(len(x))
     if isinstance(x, SparseRows):
         columns, lengths = HeldRows(x.transposed()), Here(squared_lengths(x))
-        sparse = SparseInputs(HeldRows(x), columns, lengths, base, k)
-        return select_sparse(sparse, every)
-    return select(DirectInputs(Here(x), base, k), x, every)
+        sparse = SparseInputs(HeldRows(x), columns, lengths, inputs.base, k)
+        return select_sparse(sparse, every, last)
+    return select(DirectInputs(Here(x), inputs.base, k), x, every)
 
 
 @dataclass(frozen=True)

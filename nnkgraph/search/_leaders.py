@@ -14,8 +14,8 @@ import numpy as np
 
 from nnkgraph.data import SparseRows
 from nnkgraph.data.pairs import cross_values
-from nnkgraph.data.sparse import HeldRows, share_rows
-from nnkgraph.data.sums import squared_lengths
+from nnkgraph.data.sparse import share_rows
+from nnkgraph.data.sums import parts, squared_lengths
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.executors import Here
 from nnkgraph.runtime.jit import compiled, frozen
@@ -24,9 +24,10 @@ from nnkgraph.search._products import prepare, search_rows, with_queries
 from nnkgraph.search.exact import (
     DirectInputs,
     SparseInputs,
+    add_products,
     direct_inputs,
+    insert,
     select,
-    select_sparse,
     sparse_inputs,
 )
 
@@ -122,11 +123,13 @@ def nearest_leaders(
 
 
 def leader_rows(x: Any, leaders: IndexArray, base: str, many: int, pool: Pool) -> Any:
-    """Return leaders as a search needs them that is asked for one more than wanted."""
-    k = min(many + 1, len(leaders))
+    """Return leaders as a search needs them that is asked for more than are wanted."""
+    # Products of counts tie often, which a few more of them settle.
+    more = 8 if isinstance(x, SparseRows) else 1
+    k = min(many + more, len(leaders))
     asked = Wanted(x[leaders], k, base, pool)
     if isinstance(x, SparseRows):
-        return sparse_inputs(asked)
+        return sparse_inputs(replace(asked, x=_directions(asked.x)))
     if base == "squared-distance":
         return prepare(asked, pool)
     return direct_inputs(asked)
@@ -143,15 +146,15 @@ def _assign_block(inputs: LeaderInputs, start: int, stop: int) -> tuple[IndexArr
 def assigned(inputs: LeaderInputs, points: Any, numbers: IndexArray) -> IndexArray:
     """Return the nearest leaders of some points; their numbers break ties."""
     index, score, rows = _best(inputs, points)
-    many = inputs.many
-    tied = score[:, 1:] == score[:, :-1]
-    among = tied.any(axis=1)
+    many, width = inputs.many, index.shape[1]
+    among = (score[:, 1:] == score[:, :-1]).any(axis=1)
     if len(rows) > many:
-        among &= ~tied[:, many - 1]
         # One that is not among the best may tie with the last of them.
-        for some in _few(np.flatnonzero(tied[:, many - 1]), len(rows)):
+        beyond = (score[:, many - 1] == score[:, -1]) & (width < len(rows))
+        among &= ~beyond
+        for some in _few(np.flatnonzero(beyond), len(rows)):
             every = np.tile(np.arange(len(rows)), (len(some), 1))
-            values = cross_values(rows, points[some], every, inputs.base)
+            values = _all_scores(inputs, rows, points[some], every)
             index[some, :many] = _ordered(inputs, numbers[some], every, values)
     some = np.flatnonzero(among)
     index[some, :many] = _ordered(inputs, numbers[some], index[some], score[some])
@@ -174,16 +177,54 @@ def _ordered(
     return np.take_along_axis(near, order, axis=1)
 
 
+def _directions(x: SparseRows) -> SparseRows:
+    """Return rows of length 1, and rows of zeros as they are.
+
+    Sparse rows go to the leaders whose direction is nearest: short ones would lead most
+    rows by their length, and numbers that count something would tie.
+    """
+    length = np.sqrt(squared_lengths(x))
+    each = np.repeat(np.where(length > 0.0, length, 1.0), np.diff(x.indptr))
+    return replace(x, data=x.data / each)
+
+
+@compiled
+def _product_lines(points: Any, columns: Any, out: Any) -> None:
+    for q in range(out.shape[0]):
+        add_products(points, columns, q, out[q])
+
+
+def _all_scores(
+    inputs: LeaderInputs, rows: Any, points: Any, every: IndexArray
+) -> FloatArray:
+    """Return the scores of points and all leaders."""
+    if not isinstance(points, SparseRows):
+        values: FloatArray = cross_values(rows, points, every, inputs.base)
+        return values
+    out = np.empty(every.shape)
+    _product_lines(parts(points), parts(inputs.leaders.columns.open()), out)
+    return -out
+
+
+@compiled
+def _most_similar(points: Any, columns: Any, line: Any, index: Any, score: Any) -> None:
+    last = score.shape[1] - 1
+    for q in range(score.shape[0]):
+        add_products(points, columns, q, line)
+        for j in range(line.shape[0]):
+            if -line[j] < score[q, last]:
+                insert(-line[j], j, score, index, q)
+
+
 def _best(inputs: LeaderInputs, points: Any) -> tuple[IndexArray, FloatArray, Any]:
-    """Return the best leaders of some points and one more, scores, and all leaders."""
+    """Return the best leaders of some points and more, scores, and all leaders."""
     leaders: Any = inputs.leaders
     if isinstance(leaders, SparseInputs):
-        rows = leaders.x.open()
-        both = rows.stacked(points)
-        asking: Any = replace(
-            leaders, x=HeldRows(both), lengths=Here(squared_lengths(both))
-        )
-        return *select_sparse(asking, np.arange(len(rows), len(both))), rows
+        rows, k = leaders.x.open(), leaders.k
+        index, score = np.full((len(points), k), -1), np.full((len(points), k), np.inf)
+        columns = parts(leaders.columns.open())
+        _most_similar(parts(points), columns, np.empty(len(rows)), index, score)
+        return index, score, rows
     if isinstance(leaders, DirectInputs):
         nobody = np.full(len(points), -1)
         return *select(leaders, points, nobody), leaders.x.open()

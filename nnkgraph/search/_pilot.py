@@ -46,6 +46,18 @@ _LEFT = (1.05, 0.5, 0.4)
 word vectors, which are harder than most. A plan may find a little less than its sample
 says."""
 
+_SPARSE_LEFT = (1.05, 0.4, 0.2, 0.15)
+"""The same, measured on counts of words, as they are and as rows of length 1; after the
+second pass of what is not in many lists."""
+
+_OFTEN = 5
+"""In so many lists of the sample is what two passes find in whatever groups it is: with
+counts, short rows are in most lists."""
+
+_TYPICAL = (64, 3, 2, 1600.0)
+"""Rows for each leader, groups of a row, rounds, and pairs of each row in a round, for
+sparse rows that are neither easy nor hard."""
+
 _SAMPLED, _SIZES = 101, 102
 """What hashes of samples begin with, where those of leaders have a round."""
 
@@ -53,9 +65,10 @@ _SAMPLED, _SIZES = 101, 102
 _PAIR = {
     "squared-distance": (0.6, 0.026),
     "l1-distance": (10.0, 0.28),
-    "sparse": (3.0, 0.07),
+    "sparse": (7.0, 3.0),
 }
-"""What comparing two rows costs, and for each column."""
+"""What comparing two rows costs, and for each column, or each that sparse rows share.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,11 +83,20 @@ class Costs:
     base: str
     """That of the search, or ``"sparse"``."""
 
+    shared: float = 0.0
+    """Columns that two sparse rows share, on average: all that their products need."""
+
     @classmethod
     def of(cls, x: Any, k: int, base: str) -> Costs:
         """Return the costs of searching some rows."""
         if isinstance(x, SparseRows):
-            return cls(len(x), len(x.data) // len(x), k, "sparse")
+            n, few = len(x), x.columns <= 4 * len(x.data)
+            counted: Any = x.indices
+            if not few:  # most columns are empty
+                counted = np.unique(counted, return_inverse=True)[1]
+            stored = np.bincount(counted) / n
+            shared = float((stored * stored).sum())
+            return cls(n, -(-len(x.data) // n), k, "sparse", shared)
         n, d = x.shape
         return cls(n, d, k, base)
 
@@ -82,20 +104,27 @@ class Costs:
     def pair(self) -> float:
         """Of comparing two rows among many, both ways."""
         fixed, column = _PAIR[self.base]
-        return fixed + column * self.d
+        return fixed + column * (self.shared if self.base == "sparse" else self.d)
 
     @property
     def exact(self) -> float:
         """Of an exact search."""
+        if self.base == "sparse":  # products of whole columns; every pair is seen twice
+            every = self.n * (3.7 + 1.1 * self.shared)
+            return self.n * (12.0 * self.k * self.d + every)
         return self.n * (5000.0 + 0.5 * self.n * self.pair)
 
     def leaders(self, count: int) -> float:
         """Of finding the nearest leaders of all rows."""
-        return self.n * (500.0 + count * self.pair)
+        pair = 1.0 + self.shared if self.base == "sparse" else self.pair
+        return self.n * (500.0 + count * pair)
 
     def group(self, size: float) -> float:
         """Of comparing the rows of a group."""
-        return size * (1500.0 + 12.0 * self.d + 0.5 * size * self.pair)
+        visit = 1500.0 + 12.0 * self.d
+        if self.base == "sparse":  # what is near has to be valued entry by entry
+            visit = 2000.0 + 8.0 * self.k * self.d
+        return size * (visit + 0.5 * size * self.pair)
 
     def plan(self, plan: Plan) -> float:
         """Of all rounds of a plan."""
@@ -112,7 +141,17 @@ class Costs:
         """Of comparing neighbors of neighbors, where such a share of them is new."""
         m = 1.5 * self.k + 1.0
         full = 2.0 * m * self.d + m * m * (8.0 + 0.06 * self.d)
+        if self.base == "sparse":  # every entry is listed by its column
+            full = m * (30.0 * self.d + 10.0 * m)
         return self.n * (1000.0 + full * min(1.0, 0.25 + 2.0 * new))
+
+    @property
+    def typical(self) -> float:
+        """Of a search in groups for sparse rows that are neither easy nor hard."""
+        per, many, rounds, pairs = _TYPICAL
+        plan = Plan(self.n // per, many, rounds, 0.0, rounds * pairs * self.n)
+        sample = 2.0 * _SAMPLE * self.exact / self.n
+        return sample + self.plan(plan) + self.refine(1.0) + self.refine(0.1)
 
 
 @dataclass(frozen=True)
@@ -127,6 +166,9 @@ class Plan:
 
     pairs: float
     """How many pairs they compare."""
+
+    refined: float = 0.0
+    """What groups will find with what is in many lists."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +229,7 @@ def plan_of(
     rows = drawn(s, np.arange(len(truth.rows)), wanted.seed, _SAMPLED)
     neighbors = truth.index[rows][:, :: max(1, wanted.k // _NEAR)]
     sized = drawn(_SIZED, np.arange(n), wanted.seed, _SIZES)
+    often = np.bincount(truth.index.ravel(), minlength=n)[neighbors] >= _OFTEN
     asked = np.concatenate([truth.rows[rows], neighbors.ravel(), sized])
     best: Plan | None = None
     for per in _PER_LEADER:
@@ -205,8 +248,8 @@ def plan_of(
             met |= _shared(found[:s], near)
             pairs += _pairs(found[s + neighbors.size :], count) * n**2
             for many in range(1, _MOST_GROUPS + 1):
-                recall = float(met[many - 1].mean())
-                plan = Plan(count, many, rounds, recall, float(pairs[many - 1]))
+                shares = met[many - 1], pairs[many - 1], met[many - 1] | often
+                plan = Plan(count, many, rounds, *(float(one.mean()) for one in shares))
                 if price(plan) < most:
                     best, most = plan, price(plan)
     return best
@@ -216,8 +259,11 @@ def whole_price(costs: Costs, target: float) -> Callable[[Plan], float]:
     """Return what a plan costs with the refinement that it needs to reach a recall."""
 
     def price(plan: Plan) -> float:
-        for passes, left in enumerate(_LEFT if costs.base != "sparse" else _LEFT[:1]):
-            if (1.0 - plan.recall) * left <= 1.0 - target:
+        lefts = _SPARSE_LEFT if costs.base == "sparse" else _LEFT
+        for passes, left in enumerate(lefts):
+            early = passes < 2 or costs.base != "sparse"
+            found = plan.recall if early else max(plan.recall, plan.refined)
+            if (1.0 - found) * left <= 1.0 - target:
                 again = costs.refine(0.1) * max(0, passes - 1)
                 return costs.plan(plan) + costs.refine(1.0) * min(1, passes) + again
         return math.inf

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import SparseRows
 from nnkgraph.data.pairs import BASES
+from nnkgraph.data.sums import parts, sparse_value
 from nnkgraph.runtime.jit import compiled, frozen, inner
 from nnkgraph.search._groups import score_of
 from nnkgraph.search._lists import is_listed
 from nnkgraph.search._reservoir import WIDTH, below, lowest_bit
+from nnkgraph.search.exact import slack_of
 
 if TYPE_CHECKING:
     from nnkgraph.data import IndexArray
+    from nnkgraph.data.sparse import SharedRows
     from nnkgraph.runtime.executors import Pool, Shared
     from nnkgraph.search._lists import Findings, Lists
 
@@ -83,7 +87,7 @@ def turned(index: Any, new: Any, room: Any) -> tuple[Any, IndexArray]:
 class RefineInputs:
     """What a task needs; small, because it travels to the workers."""
 
-    x: Shared
+    x: Shared | SharedRows
     order: Shared
     """The rows in an order in which neighbors are near each other."""
 
@@ -100,7 +104,7 @@ class RefineInputs:
 
 def share_pass(
     pool: Pool,
-    x: Shared,
+    x: Any,
     order: Any,
     begun: tuple[Any, Any],
     turned_lists: tuple[Any, Any],
@@ -256,8 +260,59 @@ def _is_known(known: Any, i: int, j: int, n: int) -> bool:
     return found
 
 
+@inner
+def _of_interest(
+    line: Any,
+    width: int,
+    bounds: Any,
+    i: int,
+    members: Any,
+    known: Any,
+    now: Any,
+    near: Any,
+) -> int:
+    """Put down who may be among the best of row i, or it among theirs; count them.
+
+    Of what is put down, 1 stands for the one and 2 for the other.
+    """
+    (offset, top, mine, high), count, n = bounds, 0, np.int64(now.shape[0])
+    for first in range(0, width, WIDTH):
+        for_me = below(line, first, offset, high)
+        for_you = below(line, first, mine, top)
+        mask = for_me | for_you
+        if width - first < WIDTH:
+            mask &= (np.uint32(1) << np.uint32(width - first)) - np.uint32(1)
+        while mask != 0:
+            bit = mask & -mask
+            j = members[first + lowest_bit(mask)]
+            mask ^= bit
+            if i == j or _is_known(known, i, j, n):
+                continue
+            wanted = for_me & bit != 0 and not is_listed(now, i, j)
+            asked = for_you & bit != 0 and not is_listed(now, j, i)
+            if wanted or asked:
+                near[0, count], near[1, count] = j, wanted + 2 * asked
+                count += 1
+    return count
+
+
+@inner
+def _put(
+    i: int, j: int, value: float, sides: int, score: Any, out: Any, count: int
+) -> int:
+    """Put down the score of a pair for those that it is good enough for."""
+    last = score.shape[1] - 1
+    if sides & 1 and value <= score[i, last]:
+        out[0][count], out[1][count], out[2][count] = i, j, value
+        count += 1
+    if sides & 2 and value <= score[j, last]:
+        out[0][count], out[1][count], out[2][count] = j, i, value
+        count += 1
+    return count
+
+
 @compiled
-def _compare(  # noqa: C901, PLR0912, PLR0915 - one loop over one kind of groups
+def _compare(  # noqa: C901, PLR0912 - one loop over one kind of groups
     x: Any,
     order: Any,
     begun: Any,
@@ -282,9 +337,8 @@ def _compare(  # noqa: C901, PLR0912, PLR0915 - one loop over one kind of groups
     offset, top = np.empty(wide, np.float32), np.empty(wide, np.float32)
     lines, others = np.empty((2, wide), np.float32), np.zeros((2, d), np.float32)
     mine, high = np.empty(2, np.float32), np.empty(2, np.float32)
-    known = np.full(_KNOWN, np.int64(-1))
-    n, count = np.int64(x.shape[0]), 0
-    members = room[0]
+    known, near = np.full(_KNOWN, np.int64(-1)), np.empty((2, wide), np.int64)
+    members, count = room[0], 0
     for at in range(begin, stop):
         v = order[at]
         q, m, end, size_all = _gather(v, index, new, who, start, room)
@@ -325,32 +379,116 @@ def _compare(  # noqa: C901, PLR0912, PLR0915 - one loop over one kind of groups
             _lines(columns, rows[0], rows[both - 1], padded, base, lines)
             for o in range(both):
                 i = members[a + o]
-                for first in range(0, width, WIDTH):
-                    for_me = below(lines[o], first, offset, high[o])
-                    for_you = below(lines[o], first, mine[o], top)
-                    mask = for_me | for_you
-                    if width - first < WIDTH:
-                        mask &= (np.uint32(1) << np.uint32(width - first)) - np.uint32(
-                            1
-                        )
-                    while mask != 0:
-                        bit = mask & -mask
-                        j = members[first + lowest_bit(mask)]
-                        mask ^= bit
-                        if i == j or _is_known(known, i, j, n):
-                            continue
-                        wanted = for_me & bit != 0 and not is_listed(now, i, j)
-                        asked = for_you & bit != 0 and not is_listed(now, j, i)
-                        if not (wanted or asked):
-                            continue
-                        value = score_of(x, i, j, base)
-                        if wanted and value <= score[i, last]:
-                            out[0][count], out[1][count], out[2][count] = i, j, value
-                            count += 1
-                        if asked and value <= score[j, last]:
-                            out[0][count], out[1][count], out[2][count] = j, i, value
-                            count += 1
+                bounds = offset, top, mine[o], high[o]
+                some = _of_interest(
+                    lines[o], width, bounds, i, members, known, now, near
+                )
+                for e in range(some):
+                    value = score_of(x, i, near[0, e], base)
+                    count = _put(i, near[0, e], value, near[1, e], score, out, count)
             a += both
+        done = 0
+    return count, stop, 0
+
+
+@inner
+def _turn_columns(x: Any, members: Any, place: Any, columns: Any) -> int:
+    """List members by the columns that they store; return how many columns there are.
+
+    ``place`` has the number of a column in these lists, and -1 for all others.
+    """
+    (seen, start, who), value = columns
+    count = total = 0
+    for row in members:
+        for s in range(x[0][row], x[0][row + 1]):
+            if place[x[1][s]] < 0:
+                place[x[1][s]], seen[count], start[count] = count, x[1][s], 0
+                count += 1
+            start[place[x[1][s]]] += 1
+    for t in range(count):
+        total += start[t]
+        start[t] = total
+    start[count] = total
+    for b in range(len(members) - 1, -1, -1):  # what is left is where lists begin
+        for s in range(x[0][members[b]], x[0][members[b] + 1]):
+            t = place[x[1][s]]
+            start[t] -= 1
+            who[start[t]], value[start[t]] = b, -2.0 * x[2][s]
+    return count
+
+
+@inner
+def _sparse_line(
+    x: Any, row: int, width: int, place: Any, columns: Any, line: Any
+) -> float:
+    """Set a line to -2 times a row's products with members; return its length."""
+    (_, start, who), value = columns
+    length = 0.0
+    line[:] = 0.0
+    for s in range(x[0][row], x[0][row + 1]):
+        length += x[2][s] * x[2][s]
+        t = place[x[1][s]]
+        if t >= 0:
+            for e in range(start[t], start[t + 1]):
+                if who[e] >= width:
+                    break
+                line[who[e]] += x[2][s] * value[e]
+    return length
+
+
+@compiled
+def _compare_sparse(  # noqa: C901 - as `_compare`
+    x: Any,
+    order: Any,
+    begun: Any,
+    turned_lists: Any,
+    lists: Any,
+    slack: float,
+    task: Any,
+    room: Any,
+    out: Any,
+) -> Any:
+    """Do for sparse rows what `_compare` does: bounds are products in float64."""
+    (index, new), (who, start), (now, score) = begun, turned_lists, lists
+    begin, stop, done = task
+    last, members, count = index.shape[1] - 1, room[0], 0
+    wide = -(-(2 + last + CORE) // WIDTH) * WIDTH
+    offset, top, line = np.empty(wide), np.empty(wide), np.empty(wide)
+    known, near = np.full(_KNOWN, np.int64(-1)), np.empty((2, wide), np.int64)
+    place, size = np.full(x[3], np.int32(-1)), 0
+    columns = np.empty((3, 0), np.int32), np.empty(0)
+    for at in range(begin, stop):
+        q, m, end, size_all = _gather(order[at], index, new, who, start, room)
+        if q == 0 and end == m:
+            continue
+        entries = 1
+        for b in range(m):
+            entries += x[0][members[b] + 1] - x[0][members[b]]
+        if entries > size:
+            size = 2 * entries
+            columns = np.empty((3, size), np.int32), np.empty(size)
+        used = _turn_columns(x, members[:m], place, columns)
+        offset[:], top[:] = np.inf, -np.inf
+        for b in range(m):
+            length = _sparse_line(x, members[b], 0, place, columns, line)
+            offset[b] = length * (1.0 - slack)
+            top[b] = score[members[b], last] - offset[b] + 1e-300
+        few = 2 * q < m  # as in `_compare`
+        for a in range(done, size_all):
+            if few and q <= a < m:
+                continue
+            if count + 2 * wide > out[0].shape[0]:
+                return count, at, a
+            i, width = members[a], q if a >= end else m if few or a >= m else min(a, q)
+            share = _sparse_line(x, i, width, place, columns, line) * (1.0 - slack)
+            bounds = offset, top, share, score[i, last] - share + 1e-300
+            some = _of_interest(line, width, bounds, i, members, known, now, near)
+            for e in range(some):
+                j = near[0, e]
+                value = sparse_value(x, i, x, j, False)
+                count = _put(i, j, value, near[1, e], score, out, count)
+        for t in range(used):
+            place[columns[0][0, t]] = -1
         done = 0
     return count, stop, 0
 
@@ -382,22 +520,31 @@ def refine_rows(
     inputs: RefineInputs, task: tuple[int, int, int], found: Findings
 ) -> tuple[int, tuple[int, int, int] | None]:
     """Compare the groups around some rows, given by their places in the order."""
-    x, start = inputs.x.open(), inputs.start.open()
+    x: Any = inputs.x.open()
+    start = inputs.start.open()
     order, index = np.asarray(inputs.order.open()), inputs.index.open()
     rows = order[task[0] : task[1]]
     most = int((start[rows + 1] - start[rows]).max()) + index.shape[1] + 1
     room = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.bool_)
-    count, at, done = _compare(
-        frozen(x),
+    state = (
         frozen(order),
         (frozen(index), frozen(inputs.new.open())),
         (frozen(inputs.who.open()), frozen(start)),
         tuple(map(frozen, inputs.lists.open())),
-        BASES.index(inputs.base),
-        x.dtype.type(2.0**-inputs.exponent),
-        _factors(x.shape[1], inputs.base, inputs.exponent),
-        task,
-        room,
-        (found.rows, found.others, found.scores),
     )
+    out = found.rows, found.others, found.scores
+    if isinstance(x, SparseRows):
+        rest = _compare_sparse(parts(x), *state, slack_of(x), task, room, out)
+    else:
+        rest = _compare(
+            frozen(x),
+            *state,
+            BASES.index(inputs.base),
+            x.dtype.type(2.0**-inputs.exponent),
+            _factors(x.shape[1], inputs.base, inputs.exponent),
+            task,
+            room,
+            out,
+        )
+    count, at, done = rest
     return count, None if at == task[1] else (at, task[1], done)

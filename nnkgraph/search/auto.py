@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _WORTH_IT = 1.15
 """An approximate search has to be faster by this factor to be taken."""
 
+_SPARSE_WORTH_IT = 1.8
+"""The same for sparse rows: where it is less, the search itself may turn to exact."""
+
 
 @dataclass(frozen=True)
 class Auto(Plain):
@@ -29,10 +32,11 @@ class Auto(Plain):
     takes_sparse: ClassVar[bool] = True
 
     def chosen(self, x: Any, k: int, base: str, /) -> tuple[Search, str]:
-        """Choose by shape and kernel."""
+        """Choose by shape and kernel; of sparse rows, by what columns they share."""
         n, d = x.shape
-        name, why = "exact", "sparse rows"
-        if not isinstance(x, SparseRows):
+        if isinstance(x, SparseRows):
+            name, why = choose_sparse(x, k, base)
+        else:
             name, why = choose(n, d, k, base)
         return registry.create("search", name), why
 
@@ -72,13 +76,15 @@ def judged(found: Candidates, wanted: Wanted, search: Search) -> Candidates:
     recall, target = found.recall, getattr(search, "recall", _GOOD_RECALL)
     if found.exact or recall is None or recall >= max(target, LOW_RECALL):
         return found
-    (n, d), dense = wanted.x.shape, not isinstance(wanted.x, SparseRows)
-    by_products = wanted.base == "squared-distance"
+    (n, d), by_products = wanted.x.shape, wanted.base == "squared-distance"
     seconds = exact_seconds(n, d) if by_products else direct_seconds(n, d)
+    if isinstance(wanted.x, SparseRows):
+        seconds = sparse_seconds(wanted.x, wanted.k)[0]
     text = (
         f"an estimated share of {recall:.3f} of the nearest neighbors was found, and "
-        "an edge needs both of its ends; `search='exact'` finds all"
-    ) + (f" and takes {_rough(seconds)}" if dense else "")
+        "an edge needs both of its ends; `search='exact'` finds all and takes "
+        f"{_rough(seconds)}"
+    )
     if recall < LOW_RECALL:
         return dataclasses.replace(found, warnings=(*found.warnings, text))
     return dataclasses.replace(found, notes=(*found.notes, f"search: {text}"))
@@ -99,8 +105,30 @@ def choose(n: int, d: int, k: int, base: str) -> tuple[str, str]:
         "partition": partition_seconds(n, d, k, base),
     }
     best = min(("exact", "kdtree"), key=lambda name: seconds[name])
+    return _better(best, seconds, _WORTH_IT)
+
+
+def choose_sparse(x: SparseRows, k: int, base: str) -> tuple[str, str]:
+    """Return the same for sparse rows: it depends on the columns that they store."""
+    if base not in DISTANCES:
+        return "exact", "only it ranks by similarity"
+    exact, partition = sparse_seconds(x, k)
+    seconds = {"exact": exact, "partition": partition}
+    return _better("exact", seconds, _SPARSE_WORTH_IT)
+
+
+def sparse_seconds(x: SparseRows, k: int) -> tuple[float, float]:
+    """Return what an exact search of sparse rows takes, and one in groups."""
+    from nnkgraph.search._pilot import Costs
+
+    costs = Costs.of(x, k, "squared-distance")
+    return 0.5e-9 * costs.exact, 0.5e-9 * costs.typical
+
+
+def _better(best: str, seconds: dict[str, float], factor: float) -> tuple[str, str]:
+    """Return a search that finds all, or partition where it is faster by a factor."""
     other = "partition"
-    if seconds[best] > _WORTH_IT * seconds[other]:
+    if seconds[best] > factor * seconds[other]:
         best, other = other, best
     if seconds[best] < 1:
         return best, "less than a second"

@@ -63,7 +63,7 @@ def direct_inputs(wanted: Wanted) -> DirectInputs:
 
 
 @compiled
-def _insert(value: float, j: int, score: Any, index: Any, q: int) -> None:
+def insert(value: float, j: int, score: Any, index: Any, q: int) -> None:
     """Put a candidate in its place in a sorted line; the last one falls out."""
     t = score.shape[1] - 1
     while t > 0 and score[q, t - 1] > value:
@@ -92,7 +92,7 @@ def _select_pairs(
             for j in range(first, stop):
                 value = sign * values[0, j - first]
                 if value < score[q, last] and j != own[q]:
-                    _insert(value, j, score, index, q)
+                    insert(value, j, score, index, q)
 
 
 @compiled
@@ -101,7 +101,7 @@ def _select_values(values: Any, first: int, own: Any, score: Any, index: Any) ->
     for q in range(values.shape[0]):
         for j in range(values.shape[1]):
             if -values[q, j] < score[q, last] and first + j != own[q]:
-                _insert(-values[q, j], first + j, score, index, q)
+                insert(-values[q, j], first + j, score, index, q)
 
 
 def select(
@@ -165,6 +165,12 @@ _ROUNDING = 8.0 * 2.0**-53
 """Of a sum of one term; sums of m terms are off by at most m times as much."""
 
 
+def slack_of(x: SparseRows) -> float:
+    """Return how far off a score made of products may be, in squared lengths."""
+    longest = int(np.diff(x.indptr).max(initial=0))
+    return _ROUNDING * (2 * longest + 16)
+
+
 @dataclass(frozen=True)
 class SparseInputs:
     """What a block of queries needs; small, because it travels to the workers."""
@@ -194,7 +200,7 @@ def sparse_inputs(wanted: Wanted, points: Any = None) -> SparseInputs:
 
 
 @compiled
-def _products(x: Any, columns: Any, row: int, out: Any) -> None:
+def add_products(x: Any, columns: Any, row: int, out: Any) -> None:
     """Add up a row's products with all rows, in the order of its columns."""
     out[:] = 0.0
     for s in range(x[0][row], x[0][row + 1]):
@@ -212,6 +218,7 @@ def _select(
     rows: Any,
     product: bool,
     slack: float,
+    last: Any,
     score: Any,
     index: Any,
 ) -> None:
@@ -220,14 +227,14 @@ def _select(
     upper, place = np.empty((1, k)), np.empty((1, k), np.int64)
     for q in range(len(rows)):
         row = rows[q]
-        _products(x, columns, row, rough)
-        upper[:] = np.inf
+        add_products(x, columns, row, rough)
+        upper[:] = last[q]
         for j in range(n):
             both = lengths[row] + lengths[j]
             rough[j] = -rough[j] if product else both - 2.0 * rough[j]
             most = rough[j] + slack * both + 1e-300
             if most < upper[0, k - 1] and j != row:
-                _insert(most, j, upper, place, 0)
+                insert(most, j, upper, place, 0)
         # Rows are looked at in order: ties go to the lower row number.
         for j in range(n):
             least = rough[j] - slack * (lengths[row] + lengths[j]) - 1e-300
@@ -235,20 +242,20 @@ def _select(
                 value = sparse_value(x, row, x, j, product)
                 value = -value if product else value
                 if value < score[q, k - 1]:
-                    _insert(value, j, score, index, q)
+                    insert(value, j, score, index, q)
 
 
 def select_sparse(
-    inputs: SparseInputs, rows: IndexArray
+    inputs: SparseInputs, rows: IndexArray, last: FloatArray | None = None
 ) -> tuple[IndexArray, FloatArray]:
     """Return the k best rows for some of them, and their scores: the lower the better.
 
-    Scores are squared distances or negative inner products.
+    Scores are squared distances or negative inner products. Those beyond ``last``, one
+    for each row, may be left out.
     """
     x, columns, lengths = inputs.x.open(), inputs.columns.open(), inputs.lengths.open()
     score = np.full((len(rows), inputs.k), np.inf)
     index = np.full((len(rows), inputs.k), -1, index_dtype(inputs.columns.columns))
-    longest = int(np.diff(x.indptr).max(initial=0))
     product = inputs.base == "inner-product"
     _select(
         parts(x),
@@ -257,7 +264,8 @@ def select_sparse(
         inputs.columns.columns,
         frozen(np.ascontiguousarray(rows)),
         product,
-        _ROUNDING * (2 * longest + 16),
+        slack_of(x),
+        np.full(len(rows), np.inf) if last is None else last,
         score,
         index,
     )

@@ -324,8 +324,6 @@ class _Work:
             return _ROUND
         if self.recalls[-1] >= target or self.spent >= self.costs.exact:
             return ""
-        if isinstance(self.wanted.x, SparseRows):
-            return _ROUND
         if self.steps[-1] == _PASS:
             before, now = self.recalls[-2:]
             return _PASS if now - before > _WORTH_IT * (1.0 - before) else _ROUND
@@ -391,6 +389,7 @@ class _Work:
     def do_pass(self) -> float:
         """Compare the neighbors of neighbors that are new; return what that costs."""
         wanted, pool, n = self.wanted, self.wanted.pool, len(self.wanted.x)
+        x, sparse = wanted.x, isinstance(wanted.x, SparseRows)
         if self.begun is None:
             self._make_room()
         if self.tasks_done == 0:
@@ -405,7 +404,7 @@ class _Work:
             turned(self.begun, self.new, self.who),
             self.lists,
             wanted.base,
-            scale_exponent(wanted.x, np.array(wanted.x[0], np.float64)),
+            0 if sparse else scale_exponent(x, np.array(x[0], np.float64)),
         )
         tasks = [(at, min(at + _ROWS, n), 0) for at in range(0, n, _ROWS)]
         cost = self.costs.refine(float(np.count_nonzero(self.new)) / self.new.size)
@@ -531,8 +530,7 @@ def rehearse(wanted: Wanted) -> None:
     plan = Plan(len(wanted.x) // 16, 3, 1, 0.5, 0.0)
     work = _Work(wanted, Truth.of(wanted), plan, costs)
     work.do_round()
-    if not isinstance(wanted.x, SparseRows):
-        work.do_pass()
+    work.do_pass()
     points = wanted.x[: len(wanted.x) // 4]
     lists = Lists.empty(wanted.pool, len(points), wanted.k)
     _query_round(wanted, points, plan, Runner(wanted.pool, lists, MOST * wanted.k), 0)

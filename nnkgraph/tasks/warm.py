@@ -260,7 +260,10 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
     from scipy.sparse import csr_array
 
     from nnkgraph import build_graph, find_candidates, query
+    from nnkgraph.data import SparseRows
     from nnkgraph.runtime import registry
+    from nnkgraph.search import Wanted
+    from nnkgraph.search.partition import rehearse
 
     x = np.load(scratch / "float64.npy")
     x32 = x.astype(np.float32)
@@ -271,7 +274,13 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
     def build(of: Any = x, **options: Any) -> Any:
         return build_graph(of, **{"k": 5, **options})
 
+    def partition() -> None:
+        rows = SparseRows.of(csr_array(np.where(np.abs(many) < 1.0, 0, many)), "")
+        with registry.create("executors", "serial").open(1) as pool:
+            rehearse(Wanted(rows, 5, "squared-distance", pool))
+
     jobs: dict[str, Callable[[], object]] = {
+        "sparse partition": partition,
         "pynndescent": lambda: find_candidates(
             many, k=20, search="pynndescent:threads=2"
         ),

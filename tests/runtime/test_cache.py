@@ -14,8 +14,10 @@ import faults
 import numba
 import numpy as np
 import pytest
+import scipy.sparse
 
 import nnkgraph
+from bench.data import topics
 from nnkgraph.runtime import cache, compiling, jit
 
 HOME = Path(nnkgraph.__file__).parent
@@ -198,18 +200,20 @@ def test_a_level_is_chosen_by_the_command_and_by_who_asks_for_it(place):
 @pytest.mark.slow
 def test_nothing_is_compiled_after_warm(tmp_path):
     """Neither by builds nor by other commands, from files and in workers."""
-    nnkgraph.warm()
+    nnkgraph.warm(everything=True)
     assert nnkgraph.warm(check=True).warm
     x = np.random.default_rng(1).normal(size=(1500, 20))
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "f.npy", x[:, :3].astype(np.float32))
     np.savetxt(tmp_path / "t.csv", x[:99], delimiter=",")
     np.save(tmp_path / "y.npy", np.arange(1500) % 3)
+    scipy.sparse.save_npz(tmp_path / "s.npz", topics(40_000, 300, words=20))
     calls = (
         "build x.npy f.npy t.csv -o {name}.npz -j 2 --min-degree 2 --connect mst",
         "query x.npy x.npy -o q.npz",
         "build x.npy -o x.npz --memory 1GB",
         "classify x.npy --labels y.npy --json",
+        "build s.npz -o t.npz -k 15 -j 2 --search partition:recall=0.9",
     )
     script = "from nnkgraph.cli.main import run\n"
     script += f"for call in {calls!r}: assert run(call.split()) == 0, call"

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from bench.data import manifold
+from bench.data import manifold, topics
 from nnkgraph.data import SparseRows, pairs
+from nnkgraph.data.scaling import unit_rows
 from nnkgraph.data.sparse import share_rows
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
@@ -161,7 +162,7 @@ def refined(x, k, before, index, score, base, room=1 << 14):
         begun, new = now.copy(), np.empty(now.shape, bool)
         mark_new(before.astype(now.dtype), begun, new)
         order = np.arange(len(x), dtype=np.int32)
-        shared = pool.share(x)
+        shared = share_rows(pool, x)
         who = turned(begun, new, np.empty(begun.size, np.int32))
         begin = (begun, new), who, lists
         inputs = share_pass(pool, shared, order, *begin, base, 3)
@@ -175,7 +176,7 @@ def refined(x, k, before, index, score, base, room=1 << 14):
     n=st.integers(8, 120),
     d=st.integers(1, 9),
     seed=st.integers(0, 2**32 - 1),
-    base=st.sampled_from(["squared-distance", "l1-distance"]),
+    base=st.sampled_from(["squared-distance", "l1-distance", "sparse"]),
     ties=st.booleans(),
     dtype=st.sampled_from([np.float32, np.float64]),
     first=st.booleans(),
@@ -186,6 +187,9 @@ def test_a_pass_takes_the_best_of_all_new_pairs_around_a_row(  # noqa: C901
     rng = np.random.default_rng(seed)
     x = (rng.integers(0, 4, (n, d)) if ties else rng.normal(size=(n, d))).astype(dtype)
     k = int(rng.integers(1, 7))
+    if base == "sparse":
+        base, kept = "squared-distance", rng.random((n, d)) < 0.4  # some rows are zero
+        x = SparseRows.of(csr_array(np.where(kept, x, 0)), "")
     scores = all_scores(x, base)
     allowed = rng.random((n, n)) < 0.3
     index, score = best_of(scores, allowed, k)
@@ -215,9 +219,12 @@ def test_a_pass_takes_the_best_of_all_new_pairs_around_a_row(  # noqa: C901
     assert (values <= score).all()
 
 
-def test_refinement_goes_on_where_its_room_ended():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_refinement_goes_on_where_its_room_ended(sparse):
     x = np.random.default_rng(1).normal(size=(900, 6)).astype(np.float32)
     x[0] = 0.0  # in many lists
+    if sparse:
+        x = SparseRows.of(csr_array(np.where(np.abs(x) < 0.5, 0, x)), "")
     scores = all_scores(x, "squared-distance")
     rng = np.random.default_rng(2)
     index, score = best_of(scores, rng.random(scores.shape) < 0.05, 5)
@@ -272,6 +279,22 @@ def test_rows_that_are_as_near_to_all_leaders_do_not_all_go_to_one():
         assert np.array_equal(found[900:1000], some)
     assert np.bincount(found.ravel(), minlength=20).max() < 400
     assert (found[:, 0] != found[:, 1]).all()
+
+
+def test_sparse_rows_go_to_leaders_of_their_direction_and_ties_by_hash():
+    rng = np.random.default_rng(0)
+    full = rng.integers(1, 4, (600, 30)) * (rng.random((600, 30)) < 0.1)
+    full[:40] = 0  # rows without a direction
+    x, leaders = SparseRows.of(csr_array(full), ""), drawn(60, np.arange(600), 0, 0)
+    with opened() as pool:
+        wanted = Wanted(x, 5, "squared-distance", pool)
+        found = np.array(nearest_leaders(wanted, leaders, 3, (0, 0)))
+    length = np.sqrt((full[leaders] ** 2).sum(axis=1))
+    unit = full[leaders] / np.where(length > 0, length, 1)[:, np.newaxis]
+    product = sum(np.multiply.outer(full[:, t], unit[:, t]) for t in range(30))
+    draw = hashed(0, 0, np.arange(600)[:, np.newaxis], np.arange(60))
+    assert np.array_equal(found, np.lexsort((draw, -product), axis=1)[:, :3])
+    assert np.bincount(found[:40].ravel(), minlength=60).max() < 12
 
 
 @pytest.mark.parametrize("kind", ["normal", "same"])
@@ -330,7 +353,13 @@ class _Mortal(_Apart):
 
 
 def worked(
-    x, executor="serial", workers=1, base="squared-distance", around=None, **options
+    x,
+    executor="serial",
+    workers=1,
+    base="squared-distance",
+    around=None,
+    passes=True,
+    **options,
 ):
     """Return lists of a plan that a formula would not choose for so few rows."""
     with opened(executor, workers) as pool:
@@ -339,7 +368,7 @@ def worked(
         wanted = Wanted(shared, 10, base, used, **options)
         costs = Costs(10**6, x.shape[1], 10, base)
         work = _Work(wanted, Truth.of(wanted), PLAN, costs)
-        work.run(0.999)
+        work.run(0.999 if passes else 0.0)
         index, score = work.lists.open()
         return index.copy(), score.copy(), work
 
@@ -347,6 +376,11 @@ def worked(
 @pytest.fixture(scope="module")
 def surface():
     return manifold(6000, 16)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return SparseRows.of(topics(5000, 800, count=20, words=20), "")
 
 
 @pytest.mark.parametrize(
@@ -359,6 +393,47 @@ def test_nobody_sees_who_computed_it(surface, executor, workers):
     assert "p" in one.steps
     assert np.array_equal(index, other[0])
     assert np.array_equal(score, other[1])
+
+
+@pytest.mark.parametrize("how", ["threads", "processes", _Apart, _Mortal, "resumed"])
+def test_nobody_sees_who_computed_it_of_sparse_rows(counts, how, tmp_path, monkeypatch):
+    index, score, one = worked(counts)
+    assert "p" in one.steps
+    if how == "resumed":
+        monkeypatch.setattr("nnkgraph.search.partition._EVERY", 0.0)
+        done = []
+
+        def on_rows(rows):
+            done.append(rows)
+            if sum(done) > 2500:
+                raise KeyboardInterrupt
+
+        with (
+            open_checkpoint(tmp_path / "kept", {}) as kept,
+            pytest.raises(KeyboardInterrupt),
+        ):
+            worked(counts, checkpoint=kept, on_rows=on_rows)
+        with open_checkpoint(tmp_path / "kept", {}) as kept:
+            other = worked(counts, checkpoint=kept)
+            assert kept.reused == 1
+    elif isinstance(how, str):
+        other = worked(counts, how, 2, block=64)
+    else:
+        other = worked(counts, around=how)
+    assert np.array_equal(index, other[0])
+    assert np.array_equal(score, other[1])
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_sparse_rows_are_refined_to_the_recall_that_is_wanted(counts, unit):
+    x = unit_rows(counts, "") if unit else counts
+    groups = worked(x, around=None, passes=False)
+    _, score, work = worked(x)
+    true = np.sort(all_scores(x, "squared-distance"), axis=1)[:, 9:10]
+    found = (score <= true).mean()
+    assert found > 0.99
+    assert found > (groups[1] <= true).mean() + 0.02
+    assert work.truth.estimate(score)["recall"] == pytest.approx(found, abs=0.02)
 
 
 @pytest.mark.parametrize("around", [_Apart, _Mortal])

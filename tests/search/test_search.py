@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures import BrokenExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,12 +12,13 @@ from conftest import brute_force
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.data import topics
 from nnkgraph.build.graph import build_graph
-from nnkgraph.data import pairs
+from nnkgraph.data import SparseRows, pairs
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
-from nnkgraph.search.auto import choose
+from nnkgraph.search.auto import Auto, choose, choose_sparse, sparse_seconds
 from nnkgraph.search.exact import nearest
 from nnkgraph.search.pynndescent import _make_cacheable, repair
 
@@ -217,6 +219,21 @@ def test_auto_looks_at_the_shape_and_the_kernel_only():
     assert choose(10**6, 64, 30, "squared-distance")[0] == "partition"
     assert choose(10**5, 64, 300, "squared-distance")[0] == "exact"
     assert choose(10**6, 64, 30, "inner-product")[0] == "exact"
+
+
+def test_auto_looks_at_the_columns_that_sparse_rows_share():
+    few, many = (SparseRows.of(topics(n, 300, words=20), "") for n in (3000, 60_000))
+    assert choose_sparse(few, 30, "squared-distance")[0] == "exact"
+    name, why = choose_sparse(many, 30, "squared-distance")
+    assert name == "partition"
+    assert "approximate, about" in why
+    assert "exact would take about" in why
+    assert choose_sparse(many, 30, "inner-product")[0] == "exact"
+    # As many entries, but no two rows share one: a search by columns has less to do.
+    apart = replace(many, indices=np.arange(many.data.size), columns=many.data.size)
+    exact, others = sparse_seconds(many, 30)[0], sparse_seconds(apart, 30)[0]
+    assert others < 0.7 * exact
+    assert Auto().chosen(many, 30, "squared-distance")[0].recall == 0.99
 
 
 def test_auto_says_what_it_chose():
