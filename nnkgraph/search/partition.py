@@ -36,6 +36,7 @@ from nnkgraph.search._pilot import (
     Plan,
     Truth,
     aim_of,
+    enough_of,
     plan_of,
     query_price,
     whole_price,
@@ -163,7 +164,7 @@ class Partition(Plain):
 
     def _finished(self, work: _Work) -> Candidates:
         """Do what is left to do, and estimate what was found."""
-        work.run(aim_of(self.recall))
+        work.run(enough_of(self.recall))
         index, score = work.lists.open()
         _complete(work.wanted, index, score)
         known = work.truth.estimate(score)
@@ -196,7 +197,7 @@ class Partition(Plain):
         runner = Runner(wanted.pool, lists, MOST * wanted.k)
         price = query_price(costs, m, 0.0)(plan) / plan.rounds
         while rounds < plan.rounds or (
-            truth.steering(score) < aim and rounds * price < most
+            truth.steering(score) < enough_of(self.recall) and rounds * price < most
         ):
             _query_round(wanted, points, plan, runner, rounds)
             rounds += 1
