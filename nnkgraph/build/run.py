@@ -24,12 +24,8 @@ from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
 from nnkgraph.runtime.executors import Executor, Pool, open_pool
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.search import Search, Wanted, index_dtype
-from nnkgraph.search.auto import (
-    exact_seconds,
-    judged,
-    kdtree_seconds,
-    partition_seconds,
-)
+from nnkgraph.search.auto import judged
+from nnkgraph.search.costs import Costs
 from nnkgraph.search.exact import GRAIN
 
 if TYPE_CHECKING:
@@ -240,9 +236,9 @@ def prepared_rows(
 def estimated_seconds(x: Any, k: int) -> float:
     """Estimate roughly how long one processor will work."""
     n, d = len(x), work_columns(x)
-    approximate = partition_seconds(n, d, k, "squared-distance")
-    search = min(exact_seconds(n, d), kdtree_seconds(n, d), approximate)
-    return 2.0 * search + n * solve.row_seconds(k, d)
+    costs = Costs(n, d, k, "squared-distance")
+    search = min(costs.exact, costs.kdtree, costs.partition)
+    return 1e-9 * search + n * solve.row_seconds(k, d)
 
 
 def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:

@@ -34,13 +34,10 @@ from nnkgraph.search.exact import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.data.sparse import SharedRows
     from nnkgraph.runtime.executors import Pool, Shared
 
-    Hashes = NDArray[np.uint64]
 
 _GOLDEN = 0x9E3779B97F4A7C15
 

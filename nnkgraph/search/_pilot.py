@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import SparseRows
 from nnkgraph.search import ranked
 from nnkgraph.search._leaders import drawn, nearest_leaders
+from nnkgraph.search.costs import SAMPLE, Costs, Plan
 from nnkgraph.search.exact import Exact, interval, nearest
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Wanted
-
-_SAMPLE = 1000
-"""Rows that steer at most, and as many others that recall is estimated on."""
 
 _PLANNED, _NEAR = 512, 10
 """Rows that a plan is made with, and how many neighbors of each, near and far."""
@@ -54,121 +51,8 @@ _OFTEN = 5
 """In so many lists of the sample is what two passes find in whatever groups it is: with
 counts, short rows are in most lists."""
 
-_TYPICAL = (64, 3, 2, 1600.0)
-"""Rows for each leader, groups of a row, rounds, and pairs of each row in a round, for
-sparse rows that are neither easy nor hard."""
-
 _SAMPLED, _SIZES = 101, 102
 """What hashes of samples begin with, where those of leaders have a round."""
-
-
-_PAIR = {
-    "squared-distance": (0.6, 0.026),
-    "l1-distance": (10.0, 0.28),
-    "sparse": (7.0, 3.0),
-}
-"""What comparing two rows costs, and for each column, or each that sparse rows share.
-"""
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Nanoseconds of one processor of 2020's make. Only their ratios count."""
-
-    n: int
-    d: int
-    """Columns, or stored values of a row."""
-
-    k: int
-    base: str
-    """That of the search, or ``"sparse"``."""
-
-    shared: float = 0.0
-    """Columns that two sparse rows share, on average: all that their products need."""
-
-    @classmethod
-    def of(cls, x: Any, k: int, base: str) -> Costs:
-        """Return the costs of searching some rows."""
-        if isinstance(x, SparseRows):
-            n, few = len(x), x.columns <= 4 * len(x.data)
-            counted: Any = x.indices
-            if not few:  # most columns are empty
-                counted = np.unique(counted, return_inverse=True)[1]
-            stored = np.bincount(counted) / n
-            shared = float((stored * stored).sum())
-            return cls(n, -(-len(x.data) // n), k, "sparse", shared)
-        n, d = x.shape
-        return cls(n, d, k, base)
-
-    @property
-    def pair(self) -> float:
-        """Of comparing two rows among many, both ways."""
-        fixed, column = _PAIR[self.base]
-        return fixed + column * (self.shared if self.base == "sparse" else self.d)
-
-    @property
-    def exact(self) -> float:
-        """Of an exact search."""
-        if self.base == "sparse":  # products of whole columns; every pair is seen twice
-            every = self.n * (3.7 + 1.1 * self.shared)
-            return self.n * (12.0 * self.k * self.d + every)
-        return self.n * (5000.0 + 0.5 * self.n * self.pair)
-
-    def leaders(self, count: int) -> float:
-        """Of finding the nearest leaders of all rows."""
-        pair = 1.0 + self.shared if self.base == "sparse" else self.pair
-        return self.n * (500.0 + count * pair)
-
-    def group(self, size: float) -> float:
-        """Of comparing the rows of a group."""
-        visit = 1500.0 + 12.0 * self.d
-        if self.base == "sparse":  # what is near has to be valued entry by entry
-            visit = 2000.0 + 8.0 * self.k * self.d
-        return size * (visit + 0.5 * size * self.pair)
-
-    def plan(self, plan: Plan) -> float:
-        """Of all rounds of a plan."""
-        visits = plan.rounds * plan.many * self.n * self.group(1.0)
-        return (
-            plan.rounds * self.leaders(plan.leaders) + visits + plan.pairs * self.pair
-        )
-
-    def groups(self, edges: list[tuple[int, int]]) -> float:
-        """Of comparing the rows of some groups, given by where they begin and end."""
-        return sum(self.group(stop - start) for start, stop in edges)
-
-    def refine(self, new: float) -> float:
-        """Of comparing neighbors of neighbors, where such a share of them is new."""
-        m = 1.5 * self.k + 1.0
-        full = 2.0 * m * self.d + m * m * (8.0 + 0.06 * self.d)
-        if self.base == "sparse":  # every entry is listed by its column
-            full = m * (30.0 * self.d + 10.0 * m)
-        return self.n * (1000.0 + full * min(1.0, 0.25 + 2.0 * new))
-
-    @property
-    def typical(self) -> float:
-        """Of a search in groups for sparse rows that are neither easy nor hard."""
-        per, many, rounds, pairs = _TYPICAL
-        plan = Plan(self.n // per, many, rounds, 0.0, rounds * pairs * self.n)
-        sample = 2.0 * _SAMPLE * self.exact / self.n
-        return sample + self.plan(plan) + self.refine(1.0) + self.refine(0.1)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How often leaders are drawn, how many, and how many groups a row is in."""
-
-    leaders: int
-    many: int
-    rounds: int
-    recall: float
-    """What groups alone will find."""
-
-    pairs: float
-    """How many pairs they compare."""
-
-    refined: float = 0.0
-    """What groups will find with what is in many lists."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +73,7 @@ class Truth:
     def of(cls, wanted: Wanted) -> Truth:
         """Search the neighbors of both samples."""
         n = len(wanted.x)
-        many = 2 * min(_SAMPLE, max(32, n // 128))
+        many = 2 * min(SAMPLE, max(32, n // 128))
         rows = drawn(many, np.arange(n), wanted.seed, _SAMPLED)
         index = nearest(wanted, rows)
         score = ranked(wanted.x, wanted.x[rows], index, wanted.base)[1][:, -1]
@@ -199,7 +83,7 @@ class Truth:
     @classmethod
     def of_points(cls, wanted: Wanted, points: Any) -> Truth:
         """Search the neighbors of samples of new points."""
-        many = 2 * min(_SAMPLE, max(1, len(points) // 64))
+        many = 2 * min(SAMPLE, max(1, len(points) // 64))
         rows = drawn(many, np.arange(len(points)), wanted.seed, _SAMPLED)
         silent = replace(wanted, on_rows=lambda _: None)
         index = Exact().query(silent, points[rows]).index

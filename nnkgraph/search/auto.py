@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +10,7 @@ from nnkgraph.data import SparseRows
 from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
 from nnkgraph.search import Plain, check_by_rows
+from nnkgraph.search.costs import Costs, seconds
 
 if TYPE_CHECKING:
     from nnkgraph.data import Candidates, FloatArray
@@ -33,11 +33,9 @@ class Auto(Plain):
 
     def chosen(self, x: Any, k: int, base: str, /) -> tuple[Search, str]:
         """Choose by shape and kernel; of sparse rows, by what columns they share."""
-        n, d = x.shape
-        if isinstance(x, SparseRows):
-            name, why = choose_sparse(x, k, base)
-        else:
-            name, why = choose(n, d, k, base)
+        name, why = "exact", "only it ranks by similarity"
+        if base in DISTANCES:
+            name, why = choose(Costs.of(x, k, base))
         return registry.create("search", name), why
 
     def find(self, wanted: Wanted, /) -> Candidates:
@@ -53,12 +51,10 @@ class Auto(Plain):
 
     def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
         """Search exactly, or in groups where there are many queries as well."""
-        name, (n, d) = "exact", wanted.x.shape
+        name = "exact"
         if wanted.base in DISTANCES and not isinstance(wanted.x, SparseRows):
-            pairs = 2.0 * len(points) / n
-            by_products = wanted.base == "squared-distance"
-            every = exact_seconds(n, d) if by_products else direct_seconds(n, d)
-            if pairs * every > 2.0 * partition_seconds(n, d, wanted.k, wanted.base):
+            costs = Costs.of(wanted.x, wanted.k, wanted.base)
+            if len(points) / costs.n * costs.exact > costs.partition:
                 name = "partition"
         search: Search = registry.create("search", name)
         return search.query(wanted, points)
@@ -76,105 +72,44 @@ def judged(found: Candidates, wanted: Wanted, search: Search) -> Candidates:
     recall, target = found.recall, getattr(search, "recall", _GOOD_RECALL)
     if found.exact or recall is None or recall >= max(target, LOW_RECALL):
         return found
-    (n, d), by_products = wanted.x.shape, wanted.base == "squared-distance"
-    seconds = exact_seconds(n, d) if by_products else direct_seconds(n, d)
-    if isinstance(wanted.x, SparseRows):
-        seconds = sparse_seconds(wanted.x, wanted.k)[0]
     text = (
         f"an estimated share of {recall:.3f} of the nearest neighbors was found, and "
         "an edge needs both of its ends; `search='exact'` finds all and takes "
-        f"{_rough(seconds)}"
+        f"{_rough(Costs.of(wanted.x, wanted.k, wanted.base).exact)}"
     )
     if recall < LOW_RECALL:
         return dataclasses.replace(found, warnings=(*found.warnings, text))
     return dataclasses.replace(found, notes=(*found.notes, f"search: {text}"))
 
 
-def choose(n: int, d: int, k: int, base: str) -> tuple[str, str]:
+def choose(costs: Costs) -> tuple[str, str]:
     """Return the name of a search and the reason for it.
 
-    Neither the number of processors nor the values play a part, so that they cannot
-    change the graph.
+    Neither the number of processors nor what the values are plays a part, so that they
+    cannot change the graph; of sparse rows it counts which values are stored.
     """
-    if base not in DISTANCES:
-        return "exact", "only it ranks by similarity"
-    by_products = base == "squared-distance"
-    seconds = {
-        "exact": exact_seconds(n, d) if by_products else direct_seconds(n, d),
-        "kdtree": kdtree_seconds(n, d),
-        "partition": partition_seconds(n, d, k, base),
-    }
-    best = min(("exact", "kdtree"), key=lambda name: seconds[name])
-    return _better(best, seconds, _WORTH_IT)
-
-
-def choose_sparse(x: SparseRows, k: int, base: str) -> tuple[str, str]:
-    """Return the same for sparse rows: it depends on the columns that they store."""
-    if base not in DISTANCES:
-        return "exact", "only it ranks by similarity"
-    exact, partition = sparse_seconds(x, k)
-    seconds = {"exact": exact, "partition": partition}
-    return _better("exact", seconds, _SPARSE_WORTH_IT)
-
-
-def sparse_seconds(x: SparseRows, k: int) -> tuple[float, float]:
-    """Return what an exact search of sparse rows takes, and one in groups."""
-    from nnkgraph.search._pilot import Costs
-
-    costs = Costs.of(x, k, "squared-distance")
-    return 0.5e-9 * costs.exact, 0.5e-9 * costs.typical
-
-
-def _better(best: str, seconds: dict[str, float], factor: float) -> tuple[str, str]:
-    """Return a search that finds all, or partition where it is faster by a factor."""
-    other = "partition"
-    if seconds[best] > factor * seconds[other]:
+    best, other, worth_it = "exact", "partition", _SPARSE_WORTH_IT
+    takes = {"exact": costs.exact, "partition": costs.partition}
+    if costs.base != "sparse":
+        takes["kdtree"], worth_it = costs.kdtree, _WORTH_IT
+        best = min(("exact", "kdtree"), key=lambda name: takes[name])
+    if takes[best] > worth_it * takes[other]:
         best, other = other, best
-    if seconds[best] < 1:
+    if seconds(takes[best]) < 1:
         return best, "less than a second"
     kind = "approximate, " if best == "partition" else ""
-    return best, (
-        f"{kind}{_rough(seconds[best])}; {other} would take {_rough(seconds[other])}"
+    return (
+        best,
+        f"{kind}{_rough(takes[best])}; {other} would take {_rough(takes[other])}",
     )
 
 
-# Seconds on two cores of 2020's make, measured with compiled code in the cache, by
-# ``python -m bench auto``. Only their order counts.
-def exact_seconds(n: int, d: int) -> float:
-    """Return what comparing all pairs takes, by matrix products."""
-    return 5.6e-6 * n + n * n * (1.45e-10 + 7.5e-12 * d)
-
-
-def direct_seconds(n: int, d: int) -> float:
-    """Return what looking at all pairs takes, one by one."""
-    return n * n * (2.5e-9 + 7e-11 * d)
-
-
-def kdtree_seconds(n: int, d: int) -> float:
-    """Return what importing a k-d tree and its search take.
-
-    That is for rows that fill all their dimensions.
-
-    Rows near a surface of few dimensions are found faster, but how much faster does
-    not follow from its dimension: with 64 columns and 4 dimensions the tree was ten
-    times slower than the products, with 16 and 4 it was as fast.
-    """
-    exponent = d * (0.18 + 0.085 * (math.log10(n) - 4.0))
-    return 0.2 + n * 1.2e-6 * math.pow(10.0, min(exponent, 9.0))
-
-
-def partition_seconds(n: int, d: int, k: int, base: str) -> float:
-    """Return what a search in groups takes for rows that are neither easy nor hard."""
-    pairs = 1.0 if base == "squared-distance" else 5.0
-    return 1.0 + n * (4e-5 + 6e-7 * d) * pairs * max(0.5, k / 30.0)
-
-
-def _rough(seconds: float) -> str:
-    if seconds < 1:
+def _rough(cost: float) -> str:
+    """Say how long something takes on two processors."""
+    time = seconds(cost)
+    if time < 1:
         return "less than a second"
-    if seconds < 90:
-        return f"about {round(seconds)} s"
-    return f"about {round(seconds / 60)} min"
+    return f"about {round(time)} s" if time < 90 else f"about {round(time / 60)} min"
 
 
 plugin: type[Search] = Auto

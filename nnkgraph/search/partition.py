@@ -32,8 +32,6 @@ from nnkgraph.search._groups import (
 from nnkgraph.search._leaders import cut_groups, drawn, groups_of, nearest_leaders
 from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import (
-    Costs,
-    Plan,
     Truth,
     aim_of,
     enough_of,
@@ -43,6 +41,7 @@ from nnkgraph.search._pilot import (
 )
 from nnkgraph.search._products import reservoir_size, scale_exponent
 from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
+from nnkgraph.search.costs import Costs, Plan
 from nnkgraph.search.exact import Exact, nearest
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from nnkgraph.data import SparseRows, pairs
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
-from nnkgraph.search.auto import Auto, choose, choose_sparse, sparse_seconds
+from nnkgraph.search.auto import Auto, choose
+from nnkgraph.search.costs import Costs
 from nnkgraph.search.exact import nearest
 from nnkgraph.search.pynndescent import _make_cacheable, repair
 
@@ -213,26 +214,36 @@ def test_searches_by_distance_refuse_inner_products(search):
         find(grid(4), 3, search, base="inner-product")
 
 
-def test_auto_looks_at_the_shape_and_the_kernel_only():
-    assert choose(10**6, 3, 30, "squared-distance")[0] == "kdtree"
-    assert choose(5000, 784, 30, "squared-distance")[0] == "exact"
-    assert choose(10**6, 64, 30, "squared-distance")[0] == "partition"
-    assert choose(10**5, 64, 300, "squared-distance")[0] == "exact"
-    assert choose(10**6, 64, 30, "inner-product")[0] == "exact"
+@pytest.mark.parametrize(
+    ("n", "d", "k", "name"),
+    [
+        (10**6, 3, 30, "kdtree"),
+        (5000, 784, 30, "exact"),
+        (10**6, 64, 30, "partition"),
+        (10**5, 64, 300, "exact"),
+    ],
+)
+def test_auto_looks_at_the_shape_only(n, d, k, name):
+    assert choose(Costs(n, d, k, "squared-distance"))[0] == name
+
+
+def test_auto_searches_exactly_by_similarity():
+    rows = np.broadcast_to(np.float32(1.0), (10**6, 64))
+    assert registry.spec(Auto().chosen(rows, 30, "inner-product")[0]) == "exact"
 
 
 def test_auto_looks_at_the_columns_that_sparse_rows_share():
     few, many = (SparseRows.of(topics(n, 300, words=20), "") for n in (3000, 60_000))
-    assert choose_sparse(few, 30, "squared-distance")[0] == "exact"
-    name, why = choose_sparse(many, 30, "squared-distance")
+    assert choose(Costs.of(few, 30, "squared-distance"))[0] == "exact"
+    costs = Costs.of(many, 30, "squared-distance")
+    name, why = choose(costs)
     assert name == "partition"
     assert "approximate, about" in why
     assert "exact would take about" in why
-    assert choose_sparse(many, 30, "inner-product")[0] == "exact"
+    assert registry.spec(Auto().chosen(many, 30, "inner-product")[0]) == "exact"
     # As many entries, but no two rows share one: a search by columns has less to do.
     apart = replace(many, indices=np.arange(many.data.size), columns=many.data.size)
-    exact, others = sparse_seconds(many, 30)[0], sparse_seconds(apart, 30)[0]
-    assert others < 0.7 * exact
+    assert Costs.of(apart, 30, "squared-distance").exact < 0.7 * costs.exact
     assert Auto().chosen(many, 30, "squared-distance")[0].recall == 0.99
 
 

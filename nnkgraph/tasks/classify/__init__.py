@@ -17,7 +17,7 @@ from nnkgraph.data import Features, Neighborhoods
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
-from nnkgraph.search.auto import exact_seconds
+from nnkgraph.search.costs import Costs
 from nnkgraph.tasks.classify._trials import (
     Found,
     Trial,
@@ -274,7 +274,7 @@ def _open(
     n, d = labeled.train.x.shape
     most = max(trial.k for trial in trials)
     chosen = replace(trials[0].settings, k=max(1, min(most, n - 1)))
-    seconds = exact_seconds(n, d)
+    seconds = 0.5e-9 * Costs(n, d, most, "squared-distance").exact
     seconds += points * sum(row_seconds(trial.k, d) for trial in trials)
     methods = [trial.settings.method for trial in trials]
     return open_run(labeled.train, chosen, running, methods=methods, seconds=seconds)

@@ -21,8 +21,7 @@ from nnkgraph.data.duplicates import Rows, with_copies
 from nnkgraph.data.sparse import work_columns
 from nnkgraph.kernels import Problem
 from nnkgraph.runtime import registry
-from nnkgraph.search.auto import direct_seconds, exact_seconds
-from nnkgraph.search.exact import MULTIPLIED
+from nnkgraph.search.costs import Costs, seconds
 
 if TYPE_CHECKING:
     from nnkgraph.build.run import Run
@@ -296,8 +295,7 @@ def search(run: Run) -> SearchedRows:
     n = len(x)
     if n <= MOST or kernel.base == "gram":
         return SearchedRows(run, *run.find_and_fit())
-    seconds = exact_seconds if kernel.nearness in MULTIPLIED else direct_seconds
-    each = seconds(n, work_columns(x)) / n
+    each = seconds(Costs(n, work_columns(x), k, kernel.nearness).exact) / n
     nodes = int(np.clip(_SECONDS / (each * (k + _DRAWN)), *_NODES))
     rng = np.random.default_rng(run.settings.seed)
     rows = rng.choice(n, min(n, _DRAWN * nodes), replace=False)
