@@ -24,8 +24,7 @@ from nnkgraph.runtime.checkpoint import Block, Checkpoint, open_checkpoint
 from nnkgraph.runtime.executors import Executor, Pool, open_pool
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.search import Search, Wanted, index_dtype
-from nnkgraph.search.auto import judged
-from nnkgraph.search.costs import Costs
+from nnkgraph.search.auto import Costs, judged
 from nnkgraph.search.exact import GRAIN
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from nnkgraph.search.exact import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.data.sparse import SharedRows
@@ -98,6 +98,7 @@ def nearest_leaders(
     words: tuple[int, ...],
     rows: IndexArray | None = None,
     points: Any = None,
+    on_rows: Callable[[int], object] = lambda _: None,
 ) -> Any:
     """Return the numbers of the nearest leaders of rows, the nearest first.
 
@@ -115,7 +116,9 @@ def nearest_leaders(
     asking = None if rows is None else pool.share(rows)
     first = 0 if points is None else len(wanted.x)
     inputs = LeaderInputs(x, led, asking, first, many, words, wanted.base)
-    blocks.run(pool, _assign_block, inputs, (found,), rows=n, block=1024)
+    blocks.run(
+        pool, _assign_block, inputs, (found,), rows=n, block=1024, on_rows=on_rows
+    )
     return found.open()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from nnkgraph.search import ranked
 from nnkgraph.search._leaders import drawn, nearest_leaders
-from nnkgraph.search.costs import SAMPLE, Costs, Plan
+from nnkgraph.search.auto import SAMPLE, Costs, Plan
 from nnkgraph.search.exact import Exact, interval, nearest
 
 if TYPE_CHECKING:

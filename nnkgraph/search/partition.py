@@ -41,7 +41,7 @@ from nnkgraph.search._pilot import (
 )
 from nnkgraph.search._products import reservoir_size, scale_exponent
 from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
-from nnkgraph.search.costs import Costs, Plan
+from nnkgraph.search.auto import Costs, Plan
 from nnkgraph.search.exact import Exact, nearest
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class _Work:
                 cost = self.costs.plan(self.plan) / self.plan.rounds
             self.spent += cost
             self.end_step(step)
-        self._tell(1.0)
+        self.wanted.on_rows(len(self.wanted.x) - self.told)
 
     def end_step(self, step: str) -> None:
         """Note that a step is done, and keep what it found."""
@@ -350,7 +350,8 @@ class _Work:
     def do_round(self, part: int = 0, parts: int = 1) -> float:
         """Search the groups of the next leaders, or some; return what that costs."""
         wanted, plan, number = self.wanted, self.plan, self.steps.count(_ROUND)
-        rows, edges = self._groups(number)
+        leading = self.costs.leaders(plan.leaders)
+        rows, edges = self._groups(number, leading)
         inputs = GroupInputs(
             self.x,
             wanted.pool.share(rows),
@@ -359,19 +360,24 @@ class _Work:
             wanted.k,
         )
         tasks = _tasks(edges)[part::parts]
-        costs = [self.costs.groups(task) for task in tasks]
-        leading = self.costs.leaders(plan.leaders)
-        self._run(search_groups, inputs, tasks, leading + math.fsum(costs))
-        return leading + math.fsum(costs)
+        cost = math.fsum(self.costs.groups(task) for task in tasks)
+        self._run(search_groups, inputs, tasks, cost, leading)
+        return leading + cost
 
-    def _groups(self, number: int) -> tuple[IndexArray, IndexArray]:
-        """Return the groups of one of the rounds."""
+    def _groups(self, number: int, cost: float) -> tuple[IndexArray, IndexArray]:
+        """Return the groups of one of the rounds, whose leaders cost something."""
         wanted, plan, n = self.wanted, self.plan, len(self.wanted.x)
         words = wanted.seed, number
         # What the plan left is little: half as many groups may find it.
         many = plan.many if number < plan.rounds else -(-plan.many // 2)
-        leaders = drawn(plan.leaders, np.arange(n), *words)
-        member = nearest_leaders(wanted, leaders, many, words)
+        leaders, led = drawn(plan.leaders, np.arange(n), *words), 0
+
+        def on_rows(count: int) -> None:
+            nonlocal led
+            led += count
+            self._tell(cost * led / n)
+
+        member = nearest_leaders(wanted, leaders, many, words, on_rows=on_rows)
         if number == 0:
             self._order = _by_leader(member)
         rows, edges = groups_of(member, many, len(leaders))
@@ -419,16 +425,21 @@ class _Work:
         self.who = pool.output((n * k,), index_dtype(2 * n)).open()
         self.begun[:], self.new[:] = -1, False
 
-    def _run(self, function: Any, inputs: Any, tasks: list[Any], cost: float) -> None:
+    def _run(
+        self,
+        function: Any,
+        inputs: Any,
+        tasks: list[Any],
+        cost: float,
+        before: float = 0.0,
+    ) -> None:
         """Do the tasks of a step; a checkpoint keeps how far it is."""
-        share = cost / max(1, len(tasks))
-        whole = self.costs.plan(self.plan) + self.costs.refine(1.0)
-        count = self.tasks_done
+        share, count = cost / max(1, len(tasks)), self.tasks_done
 
         def on_task(_: Any) -> None:
             nonlocal count
             count += 1
-            self._tell(min(0.99, (self.spent + min(count, len(tasks)) * share) / whole))
+            self._tell(before + min(count, len(tasks)) * share)
 
         some = -(-len(tasks) // _PARTS) if self.wanted.checkpoint else len(tasks)
         while self.tasks_done < len(tasks):
@@ -438,8 +449,10 @@ class _Work:
             if time.monotonic() - self.saved >= _EVERY:
                 self._keep()
 
-    def _tell(self, share: float) -> None:
-        """Report how much of all work is done, in rows."""
+    def _tell(self, cost: float) -> None:
+        """Report what the step has cost, as a part of all work, in rows."""
+        whole = self.costs.plan(self.plan) + self.costs.refine(1.0)
+        share = min(0.99, (self.spent + cost) / whole)
         rows = int(len(self.wanted.x) * share)
         self.wanted.on_rows(max(0, rows - self.told))
         self.told = max(self.told, rows)

@@ -18,8 +18,7 @@ from nnkgraph.data import SparseRows, pairs
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
-from nnkgraph.search.auto import Auto, choose
-from nnkgraph.search.costs import Costs
+from nnkgraph.search.auto import Auto, Costs, choose
 from nnkgraph.search.exact import nearest
 from nnkgraph.search.pynndescent import _make_cacheable, repair
 

@@ -17,7 +17,7 @@ from nnkgraph.data import Features, Neighborhoods
 from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
-from nnkgraph.search.costs import Costs
+from nnkgraph.search.auto import Costs
 from nnkgraph.tasks.classify._trials import (
     Found,
     Trial,

@@ -21,7 +21,7 @@ from nnkgraph.data.duplicates import Rows, with_copies
 from nnkgraph.data.sparse import work_columns
 from nnkgraph.kernels import Problem
 from nnkgraph.runtime import registry
-from nnkgraph.search.costs import Costs, seconds
+from nnkgraph.search.auto import Costs, seconds
 
 if TYPE_CHECKING:
     from nnkgraph.build.run import Run
