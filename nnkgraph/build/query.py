@@ -17,6 +17,7 @@ from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
+from nnkgraph.search.auto import judged
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -77,6 +78,7 @@ def query(
                 found = _without_twins(settings, wanted, points, twin)
             else:
                 found = settings.search.query(wanted, points)
+            found = judged(found, wanted, settings.search, queries=True)
         kernel = kernel.fit(found)
         with run.progress("solve", len(points)) as on_rows:
             solved = solve.solve(
@@ -101,13 +103,14 @@ def query(
     weights, distances = (
         _matrix(one, ends, shape) for one in (value, found.distance[row, column])
     )
-    proof = report.certificate(solved, None)
+    proof, remarks = report.certificate(solved, None), list(found.warnings)
     if proof is not None and proof.nodes_failed:
-        warnings.warn(
-            f"{proof.nodes_failed} queries miss their certificate: {proof.max:.2g}",
-            QualityWarning,
-            stacklevel=3,
+        remarks.append(
+            f"{proof.nodes_failed} queries miss their certificate: {proof.max:.2g}"
         )
+    for remark in remarks:
+        warnings.warn(remark, QualityWarning, stacklevel=3)
+    searched = report.search_facts(found)
     stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
     names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
     known = {
@@ -135,8 +138,10 @@ def query(
             "certificate": proof.as_dict() if proof else None,
             "error": report.error_facts(solved.errors),
             **known,
+            **{name: searched[name] for name in ("recall", "recall_interval")},
             "identical": int((twin >= 0).sum()),
             "workers": used,
+            "warnings": remarks,
         },
         distances=distances if settings.kernel.nearness in DISTANCES else None,
         nearest=_as_given(index[:, 0], rows),

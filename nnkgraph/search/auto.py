@@ -203,15 +203,20 @@ _GOOD_RECALL = 0.99
 """What a search is to find where nobody asks for more or less."""
 
 
-def judged(found: Candidates, wanted: Wanted, search: Search) -> Candidates:
+def judged(
+    found: Candidates, wanted: Wanted, search: Search, *, queries: bool = False
+) -> Candidates:
     """Add what can be done about it where a search has missed too much."""
     recall, target = found.recall, getattr(search, "recall", _GOOD_RECALL)
     if found.exact or recall is None or recall >= max(target, LOW_RECALL):
         return found
+    costs = Costs.of(wanted.x, wanted.k, wanted.base)
+    # Rows are compared once for both; queries ask all rows.
+    asked = 2.0 * len(found.index) / costs.n if queries else 1.0
     text = (
         f"an estimated share of {recall:.3f} of the nearest neighbors was found, and "
         "an edge needs both of its ends; `search='exact'` finds all and takes "
-        f"{_rough(Costs.of(wanted.x, wanted.k, wanted.base).exact)}"
+        f"{_rough(asked * costs.exact)}"
     )
     if recall < LOW_RECALL:
         return dataclasses.replace(found, warnings=(*found.warnings, text))

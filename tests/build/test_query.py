@@ -9,6 +9,7 @@ from conftest import SAMPLES
 from scipy import sparse
 from scipy.optimize import nnls
 
+from bench.data import manifold
 from nnkgraph.build.graph import build_graph
 from nnkgraph.build.query import query
 from nnkgraph.errors import InputError, ParameterError
@@ -129,6 +130,22 @@ def test_candidates_from_a_file(run, digits, tmp_path):
     a, b = (sparse.load_npz(tmp_path / name) for name in ("a.npz", "b.npz"))
     assert a.shape == (30, 200)
     assert (a != b).nnz == 0
+
+
+def test_the_recall_of_an_approximate_search_is_said(run, tmp_path):
+    x = manifold(32_000, 160)
+    np.save(tmp_path / "data.npy", x[:12_000])
+    np.save(tmp_path / "new.npy", x[12_000:])
+    files = tmp_path / "data.npy", tmp_path / "new.npy", "-o", tmp_path / "a.npz"
+    how = "--search", "partition:recall=0.9", "-k", 10, "--sigma", 1, "--json"
+    result = run("query", *files, *how)
+    assert result.code == 0
+    known = json.loads(result.out)
+    low, high = known["recall_interval"]
+    assert 0.85 < low <= known["recall"] <= high < 0.98
+    assert f"search partition:recall=0.9, recall {known['recall']:.4f}" in result.err
+    assert "warning" in result.err
+    assert "--search exact" in result.err
 
 
 def test_tables_name_queries_and_rows(run, tmp_path):

@@ -38,7 +38,8 @@ def command(
     Bandwidth and scaling come from DATA. The .npz file loads with
     scipy.sparse.load_npz as a matrix of queries x rows, and holds the error J of every
     query; .tsv and .csv hold a line per neighbor. Identical rows of DATA count as one.
-    Search exactly, or take candidates from a file: --search precomputed:path=FILE.
+    Search exactly, in groups (--search partition), or take candidates from a file
+    (--search precomputed:path=FILE).
 
     \b
     Examples:
@@ -61,7 +62,7 @@ def _say(output: str, report: dict[str, Any]) -> None:
     sigma = "" if report["sigma"] is None else f", sigma {report['sigma']:.6g}"
     talk.summary(
         f"{report['method']}, {report['kernel']}{sigma}, k {report['k']}, search "
-        f"{report['search']}"
+        f"{report['search']}{outcome.recall_words(report)}"
     )
     talk.summary(
         f"{output}: {report['queries']} queries among {report['rows']} rows, "
@@ -69,3 +70,4 @@ def _say(output: str, report: dict[str, Any]) -> None:
         f"{report['without_neighbors']}, equal to a row: {report['identical']}"
     )
     talk.summary(*outcome.proofs(report, "query"))
+    talk.warning(*(f"{output}: {text}" for text in report["warnings"]))
