@@ -50,8 +50,8 @@ def progress(repeat: int) -> Iterator[Line]:
             "generated 50000 x 64", "solve -j 2", "solve -j 1", pairs, aim=1 / 1.7
         )
         np.save(path, data.manifold(200_000, 96))
-        report_of(path, "--search", "pynndescent")  # fills the cache
-        timings = report_of(path, "--search", "pynndescent")["timings"]
+        report_of(path, "--search", "partition")  # fills the cache
+        timings = report_of(path, "--search", "partition")["timings"]
         pairs = [(timings["solve"], timings["search"])]
         yield _line("generated 200000 x 96", "solve", "search", pairs, aim=0.25)
 
@@ -61,7 +61,7 @@ def slopes() -> Iterator[Line]:
     sizes, d = (25_000, 50_000, 100_000, 200_000, 400_000), 32
     with tempfile.TemporaryDirectory() as scratch:
         path = f"{scratch}/x.npy"
-        for search in ("exact", "pynndescent"):
+        for search in ("exact", "partition"):
             times, seconds = [], 0.0
             for n in sizes:
                 np.save(path, data.manifold(n, d))
