@@ -98,13 +98,16 @@ def _cold_start(path: str, out: str, scratch: str) -> Line:
     )
 
 
+_SEARCHES = ("exact", "kdtree", "partition", "pynndescent")
+
+
 def auto_against_best() -> Iterator[Line]:
     """Compare the search that ``auto`` picks with the fastest one."""
     with tempfile.TemporaryDirectory() as scratch:
         path, out = f"{scratch}/x.npy", f"{scratch}/graph.npz"
         for d in _WIDTHS:  # fill the cache
             np.save(path, data.manifold(500, d))
-            for search in ("exact", "kdtree", "pynndescent"):
+            for search in _SEARCHES:
                 seconds_of(nnkgraph("build", path, "-o", out, "-q", "--search", search))
         for n in (1000, 10_000, 50_000, 200_000):
             for d in _WIDTHS:
@@ -113,7 +116,7 @@ def auto_against_best() -> Iterator[Line]:
                 repeat = 3 if n <= 50_000 else 1
                 best, name = float("inf"), ""
                 auto = min(seconds_of([*build, "auto"]) for _ in range(repeat))
-                for search in ("exact", "kdtree", "pynndescent"):
+                for search in _SEARCHES:
                     most = min(_LONGEST, 1.5 * min(best, auto) + 3)
                     took = min(
                         seconds_of([*build, search], most) for _ in range(repeat)
