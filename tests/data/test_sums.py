@@ -48,10 +48,12 @@ def test_the_solver_computes_the_same_distances(d):
     cross = similarities(
         "exponential", rates, cross_values(x, x[:1], index, task["base"])
     )
-    theta, _, gain = qp.regress(x, index, cross, np.ones(cross.shape), **task)
+    ones = np.ones(index.shape)
+    theta, _, gain, scale = qp.regress(x, x[:1], index, ones, **task)
     same, _, as_much = qp.solve(gram, cross, index >= 0)
     assert (theta == same).all()
     assert gain == as_much
+    assert scale == 1
 
 
 @pytest.mark.parametrize("d", [3, 40])
