@@ -543,6 +543,7 @@ def rehearse(wanted: Wanted) -> None:
     plan = Plan(len(wanted.x) // 16, 3, 1, 0.5, 0.0)
     work = _Work(wanted, Truth.of(wanted), plan, costs)
     work.do_round()
+    work.end_step(_ROUND)
     work.do_pass()
     points = wanted.x[: len(wanted.x) // 4]
     lists = Lists.empty(wanted.pool, len(points), wanted.k)
