@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SAMPLE = 1000
 """Rows that steer a search in groups at most, and as many that recall is judged on."""
 
-_DENSE_PLAN, _SPARSE_PLAN = (128, 9, 2, 10_000.0), (64, 3, 2, 1600.0)
+_DENSE_PLAN, _SPARSE_PLAN = (128, 8, 1, 12_000.0), (64, 3, 2, 1600.0)
 """Rows for each leader, groups of a row, rounds, and pairs of each row in a round, for
 rows that are neither easy nor hard."""
 
