@@ -219,6 +219,8 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
         len(names),
         figsize=(max(8, 4 * len(names)), 4),
         squeeze=False,
+        sharex=True,
+        sharey=True,
         layout="constrained",
     )
     for panel, name in zip(panels[0], names, strict=True):
@@ -239,7 +241,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
                 label=search,
             )
         panel.set(xscale="log", yscale="log", title=name, xlabel="missed (1 - recall)")
-        panel.invert_xaxis()
+    panels[0][0].invert_xaxis()
     panels[0][0].set_ylabel("seconds, two threads")
     figure.legend(
         *panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4
