@@ -10,7 +10,7 @@ PYTEST := pytest -n $(JOBS) --dist worksteal
 ROOM   ?= $(filter-out __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo quick test test-cluster browser coverage lint types check bench paper fuzz picture tables reference samples dist clean
+.PHONY: help install demo quick test test-cluster browser coverage lint types check bench paper study fuzz picture tables reference samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -108,6 +108,9 @@ $(VENV)/bench: $(VENV)/installed
 
 paper: $(VENV)/installed  ## run the paper's experiments (DATA=DIR OUT=DIR QUICK=1 DOWNLOAD=1 PAPER="table1 ...")
 	$(BIN)/python -m paper $(PAPER) $(if $(DATA),--data $(DATA)) --out $(OUT) $(if $(QUICK),--quick) $(if $(DOWNLOAD),--download)
+
+study: $(VENV)/installed  ## compare graphs by what they are good for (DATA=DIR OUT=DIR QUICK=1)
+	$(BIN)/python -m paper study --data $(DATA) --out $(OUT) -j auto $(if $(QUICK),--quick)
 
 fuzz: $(VENV)/installed  ## damage files and kill commands for ten minutes (FUZZ="--seconds 60 --seed 1")
 	$(BIN)/python -m fuzz $(FUZZ)

@@ -21,12 +21,15 @@ EXPERIMENTS = {
 }
 """Names that users type, and the modules behind them; what takes longest is last."""
 
+STUDY = {"study": "study"}
+"""Beyond the paper: run only where it is asked for by name."""
+
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m paper", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", help=f"{', '.join(EXPERIMENTS)} [all of them]"
+        "names", nargs="*", help=f"{', '.join(EXPERIMENTS)} [all of them], study"
     )
     parser.add_argument("--data", type=Path, help="a folder of .npz files with X and y")
     parser.add_argument(
@@ -38,7 +41,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("-j", "--workers", default="1", help="processes, or auto [1]")
     options = parser.parse_args(arguments)
-    if unknown := set(options.names) - set(EXPERIMENTS):
+    if unknown := set(options.names) - set(EXPERIMENTS | STUDY):
         parser.error(f"no such experiment: {', '.join(sorted(unknown))}")
     if options.download and options.data is None:
         parser.error("--download needs --data, a folder to put the files in")
@@ -62,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
             download(options.data)
         for name in options.names or EXPERIMENTS:
             start = time.monotonic()
-            importlib.import_module(f"paper.{EXPERIMENTS[name]}").run(setting)
+            importlib.import_module(f"paper.{(EXPERIMENTS | STUDY)[name]}").run(setting)
             say(f"{name}: done in {time.monotonic() - start:.0f} s")
     except NnkGraphError as error:
         say(f"error: {error}")

@@ -48,7 +48,7 @@ class Inverse:
         self._kernel = kernel / np.linalg.norm(kernel, axis=0)
         matrix = np.eye(n) - s.toarray() + self._kernel @ self._kernel.T
         inverse = np.linalg.inv(matrix)
-        self._inverse = (inverse + inverse.T) / 2
+        self.matrix = (inverse + inverse.T) / 2
 
     def solve(
         self,
@@ -63,7 +63,7 @@ class Inverse:
         """
         kernel = self._kernel[:, np.unique(self._component[labelled])]
         count = len(labelled)
-        rows = self._inverse[labelled]  # of a symmetric matrix: columns too
+        rows = self.matrix[labelled]  # of a symmetric matrix: columns too
         from_labels = rows[:, asked]
         own = rows[:, labelled]
         size = count + kernel.shape[1]
@@ -77,9 +77,9 @@ class Inverse:
         sides[count:, -1] = -(root @ kernel[asked])
         found = np.linalg.solve(system, sides)
         y = from_labels.T @ found[:count] + kernel[asked] @ found[count:]
-        everywhere = np.zeros(len(self._inverse))
+        everywhere = np.zeros(len(self.matrix))
         everywhere[asked] = root
-        y[:, -1] += (self._inverse @ everywhere)[asked]
+        y[:, -1] += (self.matrix @ everywhere)[asked]
         return y
 
 
@@ -89,6 +89,11 @@ class InversePropagator(Propagator):
     def __init__(self, graph: Graph, name: str = "graph") -> None:
         super().__init__(graph, name)
         self._inverse = Inverse(self.scaled, self.root, self.component)
+
+    @property
+    def inverted(self) -> FloatArray:
+        """The inverse of I - S, with 1 for its kernel."""
+        return self._inverse.matrix
 
     def solved(
         self, asked: IndexArray, labelled: IndexArray, values: FloatArray, solver: str

@@ -52,6 +52,7 @@ class Table:
         *,
         group: Sequence[str] = (),
         also: Callable[[Row], bool] = lambda _: True,
+        mapper: Callable[..., Iterable[Iterable[Row]]] = map,
     ) -> list[Row]:
         """Compute the cases whose rows are not there, and return the rows of all.
 
@@ -64,6 +65,8 @@ class Table:
             Cases that agree in these columns are computed in one call.
         also
             Whether what else belongs to a case is there as well.
+        mapper
+            Calls ``compute`` for every group, in order: ``map``, or that of a pool.
         """
         cases = [{**case, "version": nnkgraph.__version__} for case in cases]
         groups: dict[tuple[Any, ...], list[Row]] = {}
@@ -72,8 +75,9 @@ class Table:
             if key not in self._rows or not also(case):
                 mark = tuple(case[one] for one in group) if group else key
                 groups.setdefault(mark, []).append(case)
-        for missing in watched(groups.values(), self.path.stem, len(groups)):
-            for case, values in zip(missing, compute(missing), strict=True):
+        done = zip(groups.values(), mapper(compute, groups.values()), strict=True)
+        for missing, found in watched(done, self.path.stem, len(groups)):
+            for case, values in zip(missing, found, strict=True):
                 row = {**case, **values}
                 self._rows[self._key(case)] = {k: row[k] for k in self._columns}
             write_csv(self.path, self._columns, self._rows.values())
