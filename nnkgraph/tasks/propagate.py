@@ -28,6 +28,10 @@ _FLOOR = 1e-15  # a residual, relative to the degrees, that rounding keeps from 
 _WORST = 1e-6
 _STEPS = 20_000
 _COLUMNS = 16  # right sides solved at a time: they share every pass over the edges
+_WEAK = (
+    "label propagation finds no solution: the graph holds together by very weak edges; "
+    "build it with a larger `min_weight`"
+)
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,49 @@ def _factored(
     s: csr_array, b: FloatArray, root: FloatArray
 ) -> tuple[FloatArray, float]:
     """Solve by a factorization, and once more for what rounding has left."""
-    lu = lap.factor(s)
     sides = np.column_stack([b, root])
+    try:
+        lu = lap.factor(s)
+    except RuntimeError:  # some nodes hang on the labels by less than rounding
+        return _eliminated(s, b, root)
     y = lu.solve(sides)
     y += lu.solve(residual(s, sides, y))
-    return y[:, :-1], error_bound(residual(s, sides, y), y, root)
+    error = error_bound(residual(s, sides, y), y, root)
+    return (y[:, :-1], error) if np.isfinite(error) else _eliminated(s, b, root)
+
+
+def _eliminated(
+    s: csr_array, b: FloatArray, root: FloatArray
+) -> tuple[FloatArray, float]:
+    """Solve node by node, without a difference: no edge is too weak to be seen.
+
+    Eliminating a node joins its neighbors by what flows through it. A pivot is the sum
+    of what is left of its edges, those to labels included, in place of a difference of
+    nearly equal numbers (Grassmann, Taksar and Heyman). Dense, so for few nodes only.
+    """
+    m = len(b)
+    if m > SMALL:
+        raise ResourceError(_WEAK)
+    order = np.argsort(np.diff(s.indptr), kind="stable")
+    scale = root[order]
+    w = s[order][:, order].toarray() * np.outer(scale, scale)
+    np.fill_diagonal(w, 0.0)
+    c = b[order] * scale[:, np.newaxis]
+    to_labels, pivot = c.sum(axis=1), np.zeros(m)
+    for at in range(m):
+        others = at + 1 + np.flatnonzero(w[at, at + 1 :])
+        pivot[at] = to_labels[at] + w[at, others].sum()
+        if pivot[at] > 0:
+            share = w[others, at] / pivot[at]
+            w[np.ix_(others, others)] += np.outer(share, w[at, others])
+            c[others] += np.outer(share, c[at])
+            to_labels[others] += share * to_labels[at]
+    for at in range(m - 1, -1, -1):
+        total = c[at] + w[at, at + 1 :] @ c[at + 1 :]
+        c[at] = total / pivot[at] if pivot[at] > 0 else 0.0
+    y = np.empty_like(b)
+    y[order] = c * scale[:, np.newaxis]
+    return y, m * float(np.finfo(float).eps)
 
 
 def residual(s: csr_array, sides: FloatArray, y: FloatArray) -> Any:
@@ -137,10 +179,7 @@ def _descended(
         way += left
     error = error_bound(residual(s, sides, y), y, root)
     if error > _WORST and step == _STEPS:
-        raise ResourceError(
-            f"label propagation did not converge in {_STEPS} steps: the graph holds "
-            "together by very weak edges; build it with a larger `min_weight`"
-        )
+        raise ResourceError(_WEAK)
     return y[:, :-1], error, step
 
 

@@ -313,3 +313,13 @@ def test_tiny_weights_are_solved_as_others_are():
     labels = Labels.of(["a", "", "", "", "b"])
     tiny = graph_of(path(5).adjacency.toarray() * 1e-310)
     assert propagate(tiny, labels).codes.tolist() == [0, 0, 0, 1, 1]
+
+
+def test_groups_that_hang_by_hardly_anything_get_the_label_of_what_they_hang_on():
+    # Two pairs: each far nearer to itself than to the labels, by 40 and 200 powers.
+    edges = {(0, 2): 1e-40, (2, 3): 1.0, (1, 4): 1e-200, (4, 5): 1.0, (3, 4): 1e-120}
+    dense = np.zeros((6, 6))
+    for (i, j), weight in edges.items():
+        dense[i, j] = dense[j, i] = weight
+    found = propagate(graph_of(dense), Labels.of(["a", "b", "", "", "", ""]))
+    assert found.codes.tolist() == [0, 1, 0, 0, 0, 0]
