@@ -99,7 +99,9 @@ def _figure(rows: list[Row], sets: list[data.Set]) -> Any:
         figures.finish(over, text, "k", "seconds, kNN = 1")
         numbers = sorted({row["k"] for row in rows})
         text = f"the same graphs, k from {numbers[0]} to {numbers[-1]}"
-        figures.finish(beside, text, "seconds, kNN with the same k = 1", "edges per node")
+        figures.finish(
+            beside, text, "seconds, kNN with the same k = 1", "edges per node"
+        )
         beside.set_ylim(bottom=0)
         low = min(row["ratio_to_knn"] for row in where(rows, data=own.name))
         high = max(row["ratio_to_knn"] for row in where(rows, data=own.name))
