@@ -1,9 +1,9 @@
 """Angles in the kernel's feature space, and what the paper's corollary says of them.
 
-Let q be a node, i and j two candidates, and g_ab = 1 - K_ab half the squared distance of
-a and b in that space. The corollary is about the triangle q, i, j: with alpha its angle
-at j, theta_i is not zero if and only if cos(alpha) > d(q, j) d(i, j) / 4, that is,
-g_qj + g_ij - g_qi > g_qj g_ij; and likewise beta, the angle at i, for theta_j.
+Let q be a node, i and j two candidates, and g_ab = 1 - K_ab half the squared distance
+of a and b in that space. The corollary is about the triangle q, i, j: with alpha its
+angle at j, theta_i is not zero if and only if cos(alpha) > d(q, j) d(i, j) / 4, that
+is, g_qj + g_ij - g_qi > g_qj g_ij; and likewise beta, the angle at i, for theta_j.
 
 - It is proven for two candidates: pairs that are solved alone never violate it.
 - The right-hand side lies between 0 and 1/2. A weight is therefore certain below 60
@@ -129,8 +129,8 @@ def _cosine(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
     NaN where rows are identical, which have no angle.
     """
     with np.errstate(invalid="ignore"):
-        cosine = (a + b - c) / (2 * np.sqrt(a * b))
-    return np.clip(cosine, -1, 1)
+        cosine: NDArray[Any] = (a + b - c) / (2 * np.sqrt(a * b))
+    return cosine.clip(-1, 1)
 
 
 def _alone(

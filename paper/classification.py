@@ -189,7 +189,7 @@ def _figure(rows: list[Row], names: list[str]) -> Any:
 def _folds_figure(lines: list[Row], names: list[str]) -> Any:
     """Draw errors on the folds: over sigma or L/C, and over k for each of their values.
 
-    A line of panels has one axis of errors, so that the spread of curves can be compared.
+    A line of panels has one axis of errors, so that the curves' spread can be seen.
     """
     figure, axes = figures.panels(len(names), 1 + len(METHODS), width=3.6)
     for name, line in zip(names, axes, strict=True):

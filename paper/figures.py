@@ -75,7 +75,7 @@ def finish(axes: Any, title: str, x: str, y: str) -> None:
 
 def key_below(figure: Any, axes: Any, columns: int) -> None:
     """Put one legend below all panels: what is drawn in these, each name once."""
-    drawn = {}
+    drawn: dict[str, Any] = {}
     for panel in np.ravel(axes):
         handles, labels = panel.get_legend_handles_labels()
         drawn |= dict(zip(labels, handles, strict=True))

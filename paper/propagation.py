@@ -43,7 +43,7 @@ _SKEWED = [round(2.6 * one**2) for one in range(1, 11)]
 
 
 def run(setting: Setting) -> None:
-    """Write propagation.csv, what is made of it, and figures anew after every subset."""
+    """Write propagation.csv, its means, boxes, and figures anew after every subset."""
     sources = _sources(setting)
     prints = {name: whole.print for name, (whole, _) in sources.items()}
     kinds = _kinds(setting)

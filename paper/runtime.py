@@ -71,7 +71,7 @@ def measured(x: Any, k: int, asked: Iterable[str], rounds: int) -> dict[str, Row
     return {
         name: {
             "edges_per_node": round(edges[name], 4),
-            "seconds": round(min(own), 4),
+            "seconds": round(min(own), 6),
             "ratio_to_knn": round(min(own) / knn, 3),
             "ratio_to_nnk": round(min(own) / nnk, 3),
             "published_ratio_to_nnk": RUNTIME.get(name),

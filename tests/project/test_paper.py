@@ -248,8 +248,7 @@ def test_runtimes_are_divided_by_those_of_the_same_run(setting, monkeypatch):
                 r for r in same if (r["data"], r["k"]) == (row["data"], row["k"])
             )
             ratio = float(row["seconds"]) / float(base["seconds"])
-            # Seconds are rounded to a tenth of a millisecond.
-            assert float(row[f"ratio_to_{other}"]) == pytest.approx(ratio, rel=0.1)
+            assert float(row[f"ratio_to_{other}"]) == pytest.approx(ratio, abs=0.01)
     assert before[1]["graph"] == "lle"
     drop(table, 1)
 
