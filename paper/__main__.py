@@ -15,6 +15,8 @@ EXPERIMENTS = {
     "example": "example",
     "eigenmaps": "eigenmaps",
     "sparsity": "sparsity",
+    "angles": "angles",
+    "runtime": "runtime",
     "table1": "classification",
     "table2": "many",
     "propagation": "propagation",

@@ -23,10 +23,16 @@ _TABLE = (
     *("data", "train", "test", "features", "classes", "method", "error", "deviation"),
     *("published", "k", "parameter", "value", "repetitions"),
 )
+_ABLATION = (
+    *("data", "method", "parameter", "value", "k", "cv_error", "deviation"),
+    "repetitions",
+)
+_K = 30
+"""The k that errors over sigma are drawn for, beside the paper's 10."""
 
 
 def run(setting: Setting) -> None:
-    """Write sigma.csv, and table1.csv with a figure anew after every repetition."""
+    """Write sigma.csv, and all else anew after every repetition."""
     sets = [data.load(setting, one) for one in data.names(setting)]
     sets = [one for one in sets if one.split is not None and len(one.x) <= LARGEST]
     if not sets:
@@ -57,8 +63,11 @@ def run(setting: Setting) -> None:
             _line(s, where(rows, data=s.name, method=m)) for s in sets for m in METHODS
         ]
         write_csv(setting.out / "table1.csv", _TABLE, lines)
-        picture = _figure(rows, [s.name for s in sets])
-        figures.save(setting.out / "ablation.png", picture)
+        names = [s.name for s in sets]
+        figures.save(setting.out / "ablation.png", _figure(rows, names))
+        lines = ablation(rows)
+        write_csv(setting.out / "ablation.csv", _ABLATION, lines)
+        figures.save(setting.out / "ablation_folds.png", _folds_figure(lines, names))
 
 
 def chosen(rows: list[Row]) -> list[Row]:
@@ -69,6 +78,22 @@ def chosen(rows: list[Row]) -> list[Row]:
         if known is None or row["cv_error"] < known["cv_error"]:
             best[row["seed"]] = row
     return list(best.values())
+
+
+def ablation(rows: list[Row]) -> list[Row]:
+    """Return the error on the folds for every sigma or L/C and k, in percent."""
+    alike: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        alike.setdefault((row["data"], row["method"], row["k"]), []).append(row)
+    lines = []
+    for own in alike.values():
+        for value, column in zip(GRID, _TRIED, strict=True):
+            errors = [100 * row[column] for row in own]
+            found = {"value": value, "cv_error": round(float(np.mean(errors)), 4)}
+            spread = round(float(np.std(errors)), 4)
+            lines.append({**own[0], **found, "deviation": spread})
+            lines[-1]["repetitions"] = len(own)
+    return lines
 
 
 def _line(own: data.Set, rows: list[Row]) -> Row:
@@ -133,7 +158,7 @@ def _sigma(setting: Setting, sets: list[data.Set]) -> None:
             }
 
     cases = [
-        {"data": s.name, "print": s.print, "k": 30, "sigma": one}
+        {"data": s.name, "print": s.print, "k": _K, "sigma": one}
         for s in sets
         for one in GRID
     ]
@@ -152,12 +177,53 @@ def _figure(rows: list[Row], names: list[str]) -> Any:
             axes[0, at].plot(GRID, tried, **figures.style(method))
             test = [100 * mean(where(own, k=k), "error") for k in numbers]
             axes[1, at].plot(numbers, test, **figures.style(method))
-        axes[0, at].set_xscale("log")
-        axes[0, at].set_xticks(GRID, [f"{one:g}" for one in GRID])
-        axes[0, at].minorticks_off()
+        _over_grid(axes[0, at])
         text = f"{name}, k = {numbers[0]}"
         figures.finish(axes[0, at], text, "sigma or L/C", "error on the folds, %")
         text = f"{name}, sigma or L/C from the folds"
         figures.finish(axes[1, at], text, "k", "test error, %")
     figures.key_below(figure, axes[0, 0], len(METHODS))
     return figure
+
+
+def _folds_figure(lines: list[Row], names: list[str]) -> Any:
+    """Draw errors on the folds: over sigma or L/C, and over k for each of their values.
+
+    A line of panels has one axis of errors, so that the curves' spread can be seen.
+    """
+    figure, axes = figures.panels(len(names), 1 + len(METHODS), width=3.6)
+    for name, line in zip(names, axes, strict=True):
+        first, *others = line
+        for method, panel in zip(METHODS, others, strict=True):
+            own = where(lines, data=name, method=method)
+            at_k = where(own, k=_K)
+            errors = [row["cv_error"] for row in at_k]
+            first.plot(GRID, errors, **figures.style(method))
+            for place, value in enumerate(GRID):
+                curve = sorted(where(own, value=value), key=lambda row: row["k"])
+                panel.plot(
+                    [row["k"] for row in curve],
+                    [row["cv_error"] for row in curve],
+                    label=f"sigma or L/C = {value:g}",
+                    **figures.shade(place, len(GRID)),
+                )
+            sign = "L/C" if method == "kstar" else "sigma"
+            panel.set_xticks(sorted({row["k"] for row in own}))
+            text = f"{name}, {figures.title_of(method)}, curves: {sign}"
+            figures.finish(panel, text, "k", "")
+        _over_grid(first)
+        text = f"{name}, k = {_K}"
+        figures.finish(first, text, "sigma or L/C", "error on the folds, %")
+        top = max(panel.get_ylim()[1] for panel in line)
+        low = min(panel.get_ylim()[0] for panel in line)
+        for panel in line:
+            panel.set_ylim(low, top)
+    figures.key_below(figure, axes[0, :2], 4)
+    return figure
+
+
+def _over_grid(panel: Any) -> None:
+    """Give a panel an axis of the values that cross-validation chooses from."""
+    panel.set_xscale("log")
+    panel.set_xticks(GRID, [f"{one:g}" for one in GRID])
+    panel.minorticks_off()

@@ -157,3 +157,14 @@ def subset(
     ]
     taken = np.sort(np.concatenate(rows))
     return np.ascontiguousarray(whole.x[taken], np.float64), whole.y[taken]
+
+
+def for_graphs(setting: Setting, *stems: str) -> dict[str, Set]:
+    """Return a noisy Swiss roll, and a hundred rows of each class of these sets."""
+    roll, _ = swiss_roll(setting.rows(5000), 0.5)
+    found = {"noisy_swiss_roll": roll}
+    for stem in stems:
+        whole = named(setting, stem)
+        if whole is not None:
+            found[stem], _ = subset(whole, [100] * (int(whole.y.max()) + 1), 0)
+    return {one: Set(one, x, np.zeros(len(x), np.int64)) for one, x in found.items()}

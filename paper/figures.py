@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nnkgraph.formats import write_file
 from nnkgraph.tasks.plot import new_figure, rendered
 
@@ -39,6 +41,19 @@ def style(method: str, name: str | None = None) -> dict[str, Any]:
     }
 
 
+def shade(place: int, count: int) -> dict[str, Any]:
+    """Return how a curve is drawn that stands for one of several values in order."""
+    from matplotlib import colormaps
+
+    return {
+        "color": colormaps["viridis"](0.9 * place / max(1, count - 1)),
+        "marker": "osD^v"[place % 5],
+        "linewidth": 1.6,
+        # Equal curves lie on each other: larger marks below smaller ones.
+        "markersize": 4.0 + 1.2 * (count - 1 - place),
+    }
+
+
 def title_of(method: str) -> str:
     """Return how a method is called in figures."""
     return _STYLES[method][0]
@@ -59,11 +74,14 @@ def finish(axes: Any, title: str, x: str, y: str) -> None:
 
 
 def key_below(figure: Any, axes: Any, columns: int) -> None:
-    """Put one legend below all panels."""
-    handles, labels = axes.get_legend_handles_labels()
+    """Put one legend below all panels: what is drawn in these, each name once."""
+    drawn: dict[str, Any] = {}
+    for panel in np.ravel(axes):
+        handles, labels = panel.get_legend_handles_labels()
+        drawn |= dict(zip(labels, handles, strict=True))
     figure.legend(
-        handles,
-        labels,
+        drawn.values(),
+        drawn.keys(),
         loc="outside lower center",
         ncols=columns,
         frameon=False,

@@ -33,13 +33,17 @@ _SUMMARY = (
     "draws",
     *_VALUES[1:],
 )
+_BOXES = (
+    *("data", "graph", "laplacian", "share", "k", "count", "least", "lower"),
+    *("median", "upper", "most"),
+)
 _SIGNS = {"combinatorial": "L", "normalized": "L_sym"}
 _SKEWED = [round(2.6 * one**2) for one in range(1, 11)]
 """Digits of each class in the paper's subsets of USPS, as in the work it cites."""
 
 
 def run(setting: Setting) -> None:
-    """Write propagation.csv, its means, and two figures, anew after every subset."""
+    """Write propagation.csv, its means, boxes, and figures anew after every subset."""
     sources = _sources(setting)
     prints = {name: whole.print for name, (whole, _) in sources.items()}
     kinds = _kinds(setting)
@@ -68,16 +72,26 @@ def run(setting: Setting) -> None:
         for name, over in (("propagation", "share"), ("propagation_k", "k")):
             picture = _figure(summary, names, over)
             figures.save(setting.out / f"{name}.png", picture)
+        boxes = [box(own) for own in _alike(_over_k(rows), "k", "subset")]
+        write_csv(setting.out / "propagation_box.csv", _BOXES, boxes)
+        picture = _box_figure(_over_k(rows), names)
+        figures.save(setting.out / "propagation_box.png", picture)
 
 
 def _kinds(setting: Setting) -> list[tuple[Kind, tuple[float, ...]]]:
     """Return the graphs, and for which shares of labels."""
     shares = (SHARES[0], SHARES[4], SHARES[9]) if setting.quick else SHARES
-    others = [kind for k in setting.numbers if k != 30 for kind in published(k)]
+    numbers = setting.numbers if setting.quick else range(10, 51, 5)
+    others = [kind for k in numbers if k != 30 for kind in _boxed(k)]
     return [
         *((kind, shares) for kind in (*published(), *fair())),
         *((kind, SHARES[-1:]) for kind in others),
     ]
+
+
+def _boxed(k: int) -> tuple[Kind, ...]:
+    """Return the graphs that are compared over k: the paper's, and mutual kNN."""
+    return (*published(k), Kind("knn mutual", "knn", k, "mutual"))
 
 
 def _cases(
@@ -158,11 +172,11 @@ def _propagate(
     return found
 
 
-def _alike(rows: list[Row]) -> list[list[Row]]:
-    """Put together the rows that differ in their subset only."""
+def _alike(rows: list[Row], *but: str) -> list[list[Row]]:
+    """Put together the rows that differ in these columns only, or in their subset."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row[one] for one in _KEYS if one != "subset")
+        key = tuple(row[one] for one in _KEYS if one not in (but or ("subset",)))
         groups.setdefault(key, []).append(row)
     return list(groups.values())
 
@@ -175,7 +189,7 @@ def _mean(own: list[Row]) -> Row:
 def _figure(rows: list[Row], names: list[str], over: str) -> Any:
     """Draw errors over the share of labels with k = 30, or over k with a tenth."""
     shares = over == "share"
-    kinds = [*published(), *fair()[:1]] if shares else published()
+    kinds = _boxed(30)
     fixed: Row = {"k": 30} if shares else {"share": SHARES[-1]}
     figure, axes = figures.panels(len(names), 2, width=5.0)
     for name, line in zip(names, axes, strict=True):
@@ -194,4 +208,60 @@ def _figure(rows: list[Row], names: list[str], over: str) -> Any:
             panel.set_xticks([100 * one for one in SHARES[1::2]] if shares else NUMBERS)
             figures.finish(panel, text, below, "error (unreached = wrong), %")
     figures.key_below(figure, axes[0, 0], 4)
+    return figure
+
+
+def _over_k(rows: list[Row]) -> list[Row]:
+    """Return the rows of the graphs that are built with every k, for a tenth."""
+    names = {kind.name for kind in _boxed(30)}
+    return [row for row in where(rows, share=SHARES[-1]) if row["graph"] in names]
+
+
+def box(own: list[Row]) -> Row:
+    """Return the quartiles of the errors of one graph, over all k and subsets."""
+    parts = np.quantile([row["of_all"] for row in own], (0, 0.25, 0.5, 0.75, 1))
+    numbers = sorted({row["k"] for row in own})
+    return {
+        **own[0],
+        "k": " ".join(map(str, numbers)),
+        "count": len(own),
+        **dict(zip(_BOXES[-5:], parts.round(4), strict=True)),
+    }
+
+
+def _box_figure(rows: list[Row], names: list[str]) -> Any:
+    """Draw boxes of the errors over all k and subsets, and the mean of every k."""
+    kinds = _boxed(30)
+    figure, axes = figures.panels(len(names), 2, width=5.4, height=3.6)
+    for name, line in zip(names, axes, strict=True):
+        for panel, laplacian in zip(line, LAPLACIANS, strict=True):
+            for at, kind in enumerate(kinds):
+                own = where(rows, data=name, graph=kind.name, laplacian=laplacian)
+                look = figures.style(kind.style)
+                drawn = panel.boxplot(
+                    [row["of_all"] for row in own],
+                    positions=[at],
+                    widths=0.7,
+                    whis=(0, 100),
+                    patch_artist=True,
+                    medianprops={"color": "black"},
+                )
+                drawn["boxes"][0].set(facecolor=look["markerfacecolor"], alpha=0.35)
+                numbers = sorted({row["k"] for row in own})
+                panel.plot(
+                    at + np.linspace(-0.3, 0.3, len(numbers)),
+                    [mean(where(own, k=k), "of_all") for k in numbers],
+                    color="black",
+                    linewidth=0.8,
+                    marker=".",
+                    markersize=4,
+                    label=f"mean of every k, from {numbers[0]} to {numbers[-1]}",
+                )
+            titles = [figures.title_of(kind.style) for kind in kinds]
+            panel.set_xticks(range(len(kinds)), titles, rotation=30, ha="right")
+            text = f"{name.replace('_', ' ')}, {_SIGNS[laplacian]}, 10 % labels"
+            figures.finish(panel, text, "", "error (unreached = wrong), %")
+        line[1].sharey(line[0])
+        line[1].autoscale(axis="y")
+    figures.key_below(figure, axes[0, 0], 1)
     return figure

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paper import data, figures
 from paper.graphs import Kind, build
@@ -26,7 +25,7 @@ def _kinds(k: int) -> tuple[Kind, ...]:
 
 def run(setting: Setting) -> None:
     """Write sparsity.csv and a figure."""
-    sets = _sets(setting)
+    sets = data.for_graphs(setting, "mnist", "usps")
     numbers = _NUMBERS[1::2] if setting.quick else _NUMBERS
     kinds = {(one.name, one.k): one for k in numbers for one in _kinds(k)}
     cases = [
@@ -50,21 +49,6 @@ def run(setting: Setting) -> None:
 
     rows = Table(setting.out / "sparsity.csv", _KEYS, _VALUES).fill(cases, compute)
     figures.save(setting.out / "sparsity.png", _figure(rows, list(sets.values())))
-
-
-def _sets(setting: Setting) -> dict[str, data.Set]:
-    roll, _ = data.swiss_roll(setting.rows(5000), 0.5)
-    sets = [_plain("noisy_swiss_roll", roll)]
-    for stem in ("mnist", "usps"):
-        whole = data.named(setting, stem)
-        if whole is not None:
-            x, _ = data.subset(whole, [100] * (int(whole.y.max()) + 1), 0)
-            sets.append(_plain(stem, x))
-    return {one.name: one for one in sets}
-
-
-def _plain(name: str, x: NDArray[np.float64]) -> data.Set:
-    return data.Set(name, x, np.zeros(len(x), np.int64))
 
 
 def _components(adjacency: Any) -> int:

@@ -1,6 +1,7 @@
 """The paper's experiments run on small data, and go on where they stopped."""
 
 import csv
+import itertools
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.stats
 
 from nnkgraph.errors import InputError
 from nnkgraph.tasks.classify import classify
 from paper import __main__ as command
 from paper import (
+    angles,
     classification,
     data,
     eigenmaps,
@@ -22,6 +25,7 @@ from paper import (
     many,
     propagation,
     published,
+    runtime,
     sparsity,
 )
 from paper.results import Table
@@ -127,6 +131,18 @@ def test_table_1_is_the_choice_over_all_parameters_at_once(setting):
         for row in rows
     )
     assert (setting.out / "ablation.png").stat().st_size > 10_000
+    folds = {
+        (row["method"], int(row["k"]), float(row["value"])): float(row["cv_error"])
+        for row in read(setting.out / "ablation.csv")
+    }
+    assert len(folds) == 3 * 3 * len(GRID)
+    for at, line in enumerate(expected[0]):
+        which = "lc" if "lc" in line else "sigma"
+        other = expected[1][at]["tried"]
+        for one, two in zip(line["tried"], other, strict=True):
+            found = folds[line["method"], one["k"], one[which]]
+            assert found == pytest.approx(50 * (one["error"] + two["error"]), abs=1e-3)
+    assert (setting.out / "ablation_folds.png").stat().st_size > 10_000
 
 
 def test_table_2_counts_and_ranks(setting):
@@ -202,6 +218,104 @@ def test_labels_are_propagated_on_all_graphs_by_both_laplacians(tmp_path):
     expected = np.mean([float(row["of_all"]) for row in one])
     assert float(mean["of_all"]) == pytest.approx(expected, abs=1e-3)
     assert len(one) == int(mean["subsets"]) == 2
+    boxes = read(tmp_path / "propagation_box.csv")
+    assert {box["graph"] for box in boxes} == {
+        "knn mutual",
+        *(kind.name for kind in graphs.published()),
+    }
+    for box in boxes:
+        own = [row for row in rows if row["share"] == "0.1"]
+        own = [r for r in own if all(r[c] == box[c] for c in ("graph", "laplacian"))]
+        assert len(own) == int(box["count"]) == 3 * 2
+        found = np.percentile(
+            [float(row["of_all"]) for row in own], [0, 25, 50, 75, 100]
+        )
+        parts = ("least", "lower", "median", "upper", "most")
+        assert [float(box[c]) for c in parts] == pytest.approx(found, abs=1e-3)
+    assert (tmp_path / "propagation_box.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_runtimes_are_divided_by_those_of_the_same_run(setting, monkeypatch):
+    runtime.run(setting)
+    table = setting.out / "runtime.csv"
+    before, built = read(table), set()
+    assert {row["data"] for row in before} == {"noisy_swiss_roll", "usps"}
+    assert len(before) == 2 * 3 * 7
+    for row in before:
+        for other in ("knn", "nnk"):
+            same = [one for one in before if one["graph"] == other]
+            (base,) = (
+                r for r in same if (r["data"], r["k"]) == (row["data"], row["k"])
+            )
+            ratio = float(row["seconds"]) / float(base["seconds"])
+            assert float(row[f"ratio_to_{other}"]) == pytest.approx(ratio, abs=0.01)
+    assert before[1]["graph"] == "lle"
+    drop(table, 1)
+
+    def watch(kind, x, seed=0):
+        built.add((kind.name, kind.k))
+        return graphs.build(kind, x, seed)
+
+    monkeypatch.setattr(runtime, "build", watch)
+    runtime.run(setting)
+    assert built == {("knn", 10), ("lle", 10), ("nnk", 10)}
+    after = read(table)
+    assert [row for row in after if row["graph"] != "lle"] == [
+        row for row in before if row["graph"] != "lle"
+    ]
+
+
+def test_angles_are_those_of_vectors_in_feature_space():
+    x, _ = data.swiss_roll(60, 0.5)
+    k = 8
+    found = angles.angles_of(x, k)
+    squared = ((x[:, np.newaxis] - x) ** 2).sum(axis=2)
+    order = np.argsort(squared, axis=1)[:, 1 : k + 1]
+    sigma = np.sqrt(np.take_along_axis(squared, order, 1)[:, -1]).mean() / 3
+    # Rows with the inner products of the kernel: as good as any feature space.
+    phi = np.linalg.cholesky(np.exp(-squared / (2 * sigma**2)))
+    expected = {"knn": [], "nnk": [], "nnk of two": []}
+    for q, near in enumerate(order):
+        theta = dict(
+            zip(near, scipy.optimize.nnls(phi[near].T, phi[q])[0], strict=True)
+        )
+        for i, j in itertools.combinations(near, 2):
+            a, b = phi[i] - phi[q], phi[j] - phi[q]
+            cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+            alone = scipy.optimize.nnls(phi[[i, j]].T, phi[q])[0]
+            chosen = {
+                "knn": True,
+                "nnk": theta[i] > 1e-8 and theta[j] > 1e-8,
+                "nnk of two": (alone > 0).all(),
+            }
+            for name, both in chosen.items():
+                if both:
+                    expected[name].append(np.rad2deg(np.arccos(cosine)))
+    for name, known in expected.items():
+        row = found[name]
+        assert row["pairs"] == len(known)
+        assert row["smallest"] == pytest.approx(min(known), abs=1e-3)
+        assert row["median"] == pytest.approx(np.median(known), abs=1e-3)
+        bins = np.histogram(known, np.arange(0, 181, 5))[0] / len(known)
+        shares = [float(one) / 100 for one in row["histogram"].split()]
+        assert shares == pytest.approx(bins, abs=1e-4)
+
+
+def test_two_candidates_never_violate_the_bound_of_their_angles(setting):
+    angles.run(setting)
+    rows = read(setting.out / "angles.csv")
+    assert [row["neighbors"] for row in rows] == 2 * ["knn", "nnk", "nnk of two"]
+    for row in rows:
+        shares = float(row["share_violating"]), float(row["share_left_out"])
+        if row["proven"] == "1":
+            assert shares == (0, 0)
+            assert float(row["largest_at_neighbor"]) < 90
+        elif row["neighbors"] == "nnk":  # more candidates: no theorem
+            assert shares[1] > 0
+        else:  # all are neighbors, whatever their angles are
+            assert shares[0] > 0
+            assert shares[1] == 0
+    assert (setting.out / "angles.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_a_graph_as_sparse_as_nnk_has_nearly_its_edges():
