@@ -24,7 +24,7 @@ from paper.setting import Setting, say
 from paper.study_graphs import MULTIPLES, PAPER, Kind, Prepared, graph_of, kinds
 from paper.study_tasks import TASKS, judged
 
-ROWS = 2000
+ROWS = 1500
 """Rows of a set at most: so many graphs are inverted in an hour or two."""
 
 _KEYS = ("data", "print", "rows", "graph")

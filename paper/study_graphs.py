@@ -12,6 +12,7 @@ from scipy import sparse
 
 import nnkgraph
 from nnkgraph.data import Candidates
+from nnkgraph.kernels.gaussian import Gaussian
 from nnkgraph.tasks.columns import column_facts
 from paper.data import Set
 
@@ -19,7 +20,25 @@ K = 30
 MULTIPLES = (1 / 6, 1 / 3, 1 / 2, 2 / 3, 1.0, 1.5, 2.0, 3.0)
 """Bandwidths, in units of the mean distance to the k-th neighbor."""
 
+LOCAL = {"local": 1 / 3, "local 1/2": 1 / 2, "local 2/3": 2 / 3, "local 1": 1.0}
+"""Shares of the node's own distance to its k-th neighbor."""
+
+_LEAST = 1e-8
+"""No weight is less: similarities of far rows would be no numbers to solve with."""
+
 _FRACTIONS = {1 / 6: "1/6", 1 / 3: "1/3", 1 / 2: "1/2", 2 / 3: "2/3"}
+
+
+@dataclass(frozen=True)
+class Local(Gaussian):
+    """A Gaussian with a share of the node's own k-th distance as its bandwidth."""
+
+    sigma: float | str = "local"
+    share: float = 1 / 3
+
+    def sigma_of_nodes(self, distance: Any) -> Any:
+        """Return the bandwidths of a block of nodes."""
+        return 3 * self.share * super().sigma_of_nodes(distance)
 
 
 @dataclass(frozen=True)
@@ -71,7 +90,7 @@ def kinds(*, quick: bool = False) -> list[Kind]:
             for kind in ("one", "kernel")
             for one in (few if quick else (*few, 1.5))
         ),
-        Kind(sigma="local", min_degree=3),
+        *(Kind(sigma=one, min_degree=3) for one in LOCAL),
         *(Kind("knn", k, rule=rule) for rule in ("max", "mutual") for k in (10, K)),
     ]
     if quick:
@@ -82,7 +101,14 @@ def kinds(*, quick: bool = False) -> list[Kind]:
             for rule in ("error-union", "max", "mean", "mutual")
             for one in (1 / 3, 1.0)
         ),
+        *(
+            Kind(sigma=one, rule="mean", weights=kind)
+            for one in ("local", 1.0)
+            for kind in ("regression", "kernel", "one")
+        ),
         Kind(sigma=1.0, rule="error-union", weights="one"),
+        *(Kind(sigma=one, min_degree=3, weights="kernel") for one in LOCAL),
+        *(Kind(sigma=one, min_degree=1) for one in LOCAL),
         Kind(sigma="local"),
         Kind(sigma="local", rule="error-union"),
         *(
@@ -97,7 +123,7 @@ def kinds(*, quick: bool = False) -> list[Kind]:
         *(Kind(kernel="laplacian", sigma=one, min_degree=3) for one in few),
         *(
             Kind(f"l1:eta={eta}", sigma=one, min_degree=3)
-            for one in (1 / 3, 1.0)
+            for one in (1.0, 2.0)
             for eta in (0.05, 0.2)
         ),
         *(Kind("knn", k, rule=rule) for rule in ("max", "mutual") for k in (5, 15)),
@@ -174,7 +200,7 @@ def graph_of(ready: Prepared, kind: Kind) -> tuple[Any, Any, float | None]:
         near = found.index[:, : kind.k], found.distance[:, : kind.k]
         values = np.ones(near[1].shape)
         if kind.weights == "kernel":
-            values = np.exp(-0.5 * (near[1] / sigma) ** 2)
+            values = np.maximum(np.exp(-0.5 * (near[1] / sigma) ** 2), _LEAST)
         directed = _matrix(near[0], values)
         return _joined(directed, kind.rule, kind.min_degree), directed, None
     how: dict[str, Any] = {
@@ -183,7 +209,9 @@ def graph_of(ready: Prepared, kind: Kind) -> tuple[Any, Any, float | None]:
         "kernel": "gaussian" if kind.kernel == "unit" else kind.kernel,
         "candidates": found,
     }
-    if kind.kernel != "cosine":
+    if kind.sigma in LOCAL:
+        how["kernel"] = Local(share=LOCAL[str(kind.sigma)])
+    elif kind.kernel != "cosine":
         how["sigma"] = sigma
     directed = nnkgraph.build_graph(x, symmetrize="none", min_weight=0, **how)
     graph = nnkgraph.build_graph(
@@ -203,7 +231,11 @@ def _edge_weights(ready: Prepared, kind: Kind, edges: Any, sigma: Any) -> Any:
         return np.ones(edges.nnz)
     x, pairs = ready.rows(kind.kernel), edges.tocoo()
     gap = x[pairs.row] - x[pairs.col]
-    return np.maximum(np.exp(-0.5 * np.einsum("ij,ij->i", gap, gap) / sigma**2), 1e-8)
+    square = np.einsum("ij,ij->i", gap, gap)
+    if kind.sigma in LOCAL:  # the larger of the two directions
+        own = LOCAL[str(kind.sigma)] * ready.candidates(kind.kernel).distance[:, -1]
+        sigma = np.maximum(own[pairs.row], own[pairs.col])
+    return np.maximum(np.exp(-0.5 * square / sigma**2), _LEAST)
 
 
 def _matrix(index: Any, values: Any) -> Any:
