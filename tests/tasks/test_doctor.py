@@ -6,6 +6,7 @@ import shlex
 
 import numpy as np
 import pytest
+import scipy.sparse
 from conftest import SAMPLES, brute_force
 
 from nnkgraph import find_candidates, formats
@@ -285,6 +286,40 @@ def test_bars_survive_a_plain_terminal(program, encoding, drawn, other):
     assert drawn in result.out
     assert other not in result.out
     assert result.out.isascii() == (encoding == "ascii")
+
+
+def words(n=300, d=40):
+    """Counts of words as a sparse matrix: most are 0, some words are frequent."""
+    often = np.linspace(0.02, 0.5, d)
+    counts = rng().poisson(3.0, size=(n, d)) * (rng().random((n, d)) < often)
+    counts[:, 7] = 0
+    counts[counts.sum(axis=1) == 0, 3] = 1
+    counts[5] = 0
+    return scipy.sparse.csr_array(counts.astype(float))
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "gaussian", "linear"])
+def test_sparse_rows_have_the_diagnosis_of_the_same_dense_rows(kernel):
+    x = words()
+    found, same = (doctor(rows, k=9, kernel=kernel) for rows in (x, x.toarray()))
+    columns, dense = found.figures["columns"], same.figures["columns"]
+    for name in ("constant_columns", "zero_rows", "largest", "narrow", "columns_90"):
+        assert columns[name] == dense[name], name
+    for name in ("largest_share", "scale_ratio"):
+        assert columns[name] == pytest.approx(dense[name])
+    assert columns["zero_rows"] == 1
+    assert 7 in columns["constant_columns"]
+    assert found.figures["graphs"] == same.figures["graphs"]
+    assert found.suggestion == same.suggestion
+
+
+def test_a_scale_that_would_fill_zeros_is_not_advised():
+    x = words()
+    x.data *= 1.0 + 1000 * (x.indices == 4)
+    assert column_facts(x.toarray())["scale_apart"]
+    found = doctor(x, k=9)
+    assert "standard" not in " ".join(one.text for one in found.findings)
+    assert found.suggestion.settings.get("scale", "none") in {"none", "unit"}
 
 
 @pytest.mark.parametrize(
