@@ -217,6 +217,33 @@ def _principal(
     return bool(np.abs(products).max(initial=0.0) < _UNCORRELATED * len(x))
 
 
+# Embeddings have at least so many columns, a smaller share of zeros than the second,
+# and lengths that differ by less than the third, or both signs often in most columns.
+_WIDE, _ZEROS, _ONE_LENGTH, _MOST, _OFTEN = 50, 0.01, 1e-3, 0.9, 0.1
+_CENTERED = 0.01  # means below this share of the spread: somebody centered the columns
+_ENOUGH_ROWS = 5000  # so many tell
+
+
+def embedding_facts(x: Any, columns: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the lengths of rows that look like embeddings; None for others.
+
+    Those are dense and have many columns of which none drowns the others. Their lengths
+    are the same, or their columns have both signs, though nobody centered them.
+    """
+    sparse = isinstance(x, SparseRows)
+    if sparse or min(x.shape[1] - _WIDE, len(x) - _ROWS) < 0 or columns["scale_apart"]:
+        return None
+    some = np.asarray(x[:: -(-len(x) // _ENOUGH_ROWS)], np.float64)
+    length, negative = np.linalg.norm(some, axis=1), (some < 0).mean(axis=0)
+    both = ((negative > _OFTEN) & (negative < 1 - _OFTEN)).mean() >= _MOST
+    centered = (np.abs(some.mean(axis=0)) < _CENTERED * some.std(axis=0)).all()
+    one = bool(np.ptp(length) <= _ONE_LENGTH * length.min())
+    if (some == 0).mean() > _ZEROS or not (one or (both and not centered)):
+        return None
+    low, high = np.percentile(length, [5, 95]).tolist()
+    return {"one_length": one, "length_q05": low, "length_q95": high}
+
+
 _SHOWN = 5
 
 
