@@ -263,12 +263,13 @@ def column_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         yield say(_constant(columns))
     if d < 2:
         return
+    some = columns["columns_90"]
     before = "" if scale == "none" else f"before `scale={scale!r}` "
     yield say(
         f"{before}the widest column, {_name(columns['largest'], columns)}, is "
         f"{columns['scale_ratio']:.3g} times as wide as the usual one and holds "
         f"{100 * columns['largest_share']:.1f} % of the variance; "
-        f"{columns['columns_90']} of {d} hold 90 %"
+        f"{some} of {d} {'holds' if some == 1 else 'hold'} 90 %"
     )
     if before or not columns["scale_apart"]:
         return

@@ -47,17 +47,23 @@ def better_options(
     searched: SearchedRows, scale: str, figures: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a kernel and a scaling that should be tried, and why; or nothing."""
-    better, reasons = {}, []
+    name = registry.spec(searched.settings.kernel).partition(":")[0]
+    free = {"kernel": name if searched.has_sigma else "gaussian", "sigma": None}
+    better: dict[str, Any] = {}
+    reasons = []
     if _alike(figures):
-        name = registry.spec(searched.settings.kernel).partition(":")[0]
-        better = {"kernel": name if searched.has_sigma else "gaussian", "sigma": None}
+        better = free
         what = "this sigma" if searched.has_sigma else f"kernel {name}"
         told = "makes all similarities alike, a bandwidth from the data does not"
         reasons = [f"{what} {told}"]
         if _by_angle(figures):
             return {**better, "scale": "unit"}, reasons
     how, why = _better_scale(searched, scale, figures["columns"])
-    return better | ({"scale": how} if how else {}), reasons + ([why] if why else [])
+    if not how:
+        return better, reasons
+    if isinstance(getattr(searched.settings.kernel, "sigma", None), float):
+        better = free  # a number in the unit of rows as they were
+    return {**better, "scale": how}, [*reasons, why]
 
 
 def _alike(figures: dict[str, Any]) -> bool:
@@ -157,6 +163,9 @@ def _saturated_options(
     return [(_MUTUAL, reason), ({**_MUTUAL, "min_degree": 3}, kept)]
 
 
+_FAR = 0.1  # above this growing candidates would not come to an end soon
+
+
 def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     """Say for how many nodes nothing outside the candidates matters."""
     say = partial(Finding, "was k enough?")
@@ -171,8 +180,8 @@ def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         more = f"`grow={ENOUGH:g}` looks further for them"
         if figures["local"]:
             more = "a bandwidth of each node's own leaves it there"
-        elif _alike(figures):
-            more = "a narrower `sigma` comes first"
+        elif outside["median"] > _FAR:
+            more = "with so wide a `sigma` only far more candidates could tell"
         yield say(
             f"open for {above}, up to {outside['max']:.3g} (median of all "
             f"{outside['median']:.3g}): {more}"
@@ -209,8 +218,8 @@ def similarity_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     """Say whether the kernel tells candidates from other rows."""
     say = partial(Finding, "similarities")
     near, random = (
-        f"{figures['similarities'][which]['q05']:.2g} to "
-        f"{figures['similarities'][which]['q95']:.2g}"
+        f"{figures['similarities'][which]['q05']:.3f} to "
+        f"{figures['similarities'][which]['q95']:.3f}"
         for which in ("candidates", "random")
     )
     yield say(f"candidates {near}, rows picked at random {random} (90 % of each)")
@@ -222,8 +231,8 @@ def similarity_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     elif _by_angle(figures):
         way = "`scale='unit'` with `kernel='gaussian'`: by angle, with a bandwidth"
     yield say(
-        "all alike: the kernel hardly tells neighbors from other rows, and NNK may drop "
-        f"candidates that matter; try {way}",
+        "all alike: the kernel hardly tells neighbors from other rows, and NNK may "
+        f"drop candidates that matter; try {way}",
         advice=True,
     )
 
@@ -310,7 +319,7 @@ def _near(figures: dict[str, Any]) -> str:
         )
     of = " in the sample" if figures["sample"] else ""
     if not near:
-        return f"no near-duplicates{of} ({what})"
+        return f"no near-duplicates{of}: no row has {what}"
     if near > seen / 2:
         small = "angles" if cosine else "distances"
         usual = f"{small} are small throughout, which need not mean copies"
