@@ -199,7 +199,7 @@ def similarity_facts(searched: SearchedRows) -> dict[str, Any] | None:
     """Set the similarities of candidates beside those of as many random pairs.
 
     None for kernels whose similarity need not fall with distance. ``alike`` says that
-    the kernel hardly tells near rows from others.
+    random rows are similar as well, and so are far candidates.
     """
     kernel, candidates = searched.kernel, searched.candidates
     n, drawn = len(searched.rows.x), searched.drawn

@@ -215,7 +215,7 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
 
 
 def similarity_findings(figures: dict[str, Any]) -> Iterator[Finding]:
-    """Say whether the kernel tells candidates from other rows."""
+    """Say whether candidates are more similar than rows picked at random."""
     say = partial(Finding, "similarities")
     near, random = (
         f"{figures['similarities'][which]['q05']:.3f} to "
@@ -231,8 +231,8 @@ def similarity_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     elif _by_angle(figures):
         way = "`scale='unit'` with `kernel='gaussian'`: by angle, with a bandwidth"
     yield say(
-        "all alike: the kernel hardly tells neighbors from other rows, and NNK may "
-        f"drop candidates that matter; try {way}",
+        "all alike: even rows picked at random are similar, and NNK may drop "
+        f"candidates that matter; try {way}",
         advice=True,
     )
 
