@@ -54,8 +54,8 @@ def row_facts(searched: SearchedRows) -> dict[str, Any]:
         return facts
     nearest, last = report.reach(searched.candidates)
     every = searched.drawn[:, np.newaxis]
-    own = rows.x[searched.drawn]
-    length = np.sqrt(cross_values(rows.x, own, every, "inner-product")[:, 0])
+    squares = cross_values(rows.x, searched.asking, every, "inner-product")[:, 0]
+    length = np.sqrt(squares)
     if base == "squared-distance" and np.ptp(length) <= _ONE_LENGTH * length.min() > 0:
         cosine = 1 - np.square(nearest / length) / 2
         return facts | {
@@ -226,9 +226,8 @@ def similarity_facts(searched: SearchedRows) -> dict[str, Any] | None:
 
 def _similarities(searched: SearchedRows, index: IndexArray) -> FloatArray:
     """Return those of the drawn rows with others, relative to that with themselves."""
-    x = searched.rows.x
-    known = searched.candidates.distance, searched.kernel
-    problem = Problem(x, x[searched.drawn], index, *known)
+    known = index, searched.candidates.distance, searched.kernel
+    problem = Problem(searched.rows.x, searched.asking, *known)
     similar: FloatArray = problem.cross() / problem.own()[:, np.newaxis]
     return similar
 
@@ -242,9 +241,7 @@ def outside_facts(searched: SearchedRows) -> dict[str, Any] | None:
     falls = kernel.form == "exponential" and kernel.nearness in DISTANCES
     if not (falls and searched.k):
         return None
-    points = searched.points
-    if points is not None:
-        points = points[: len(candidates.index)]
+    points = searched.asking if searched.sample else None
     bound = outside_bounds(searched.rows.x, candidates, kernel, points)
     above = int((bound > ENOUGH).sum())
     last = searched.weights()[:, -1] > 0

@@ -107,6 +107,11 @@ class SearchedRows:
         """Which of ``rows`` have ``candidates``."""
         return np.arange(len(self.rows.x))
 
+    @property
+    def asking(self) -> Any:
+        """Those rows themselves, without a copy where they are all."""
+        return self.rows.x
+
     def solved(self, method: str = "nnk", sigma: str | None = None) -> Neighborhoods:
         """Return the weights by a method; each is solved once."""
         local = sigma == "local" and not self.is_local
@@ -233,6 +238,11 @@ class SampledRows(SearchedRows):
     def drawn(self) -> IndexArray:
         """The first of the searched rows."""
         return self.numbers[: len(self.candidates.index)]
+
+    @property
+    def asking(self) -> Any:
+        """Those rows themselves."""
+        return self.points[: len(self.candidates.index)]
 
     @cached_property
     def _places(self) -> Candidates:
