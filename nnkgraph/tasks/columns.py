@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data import SparseRows
 from nnkgraph.formats import is_key_name, leave_out
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import row_slices
@@ -51,10 +52,10 @@ def key_facts(features: Features) -> list[dict[str, Any]]:
     """Return the columns that look like row numbers or keys, and why.
 
     Those are whole numbers that grow with every row, that are those of a range each
-    once, or whose column is called like a key.
+    once, or whose column is called like a key. Sparse columns are taken for features.
     """
     x = features.x
-    if len(x) < _ROWS:
+    if len(x) < _ROWS or isinstance(x, SparseRows):
         return []
     whole, grows, counts = _orders(x)
     names = features.columns or [None] * x.shape[1]
@@ -124,12 +125,27 @@ def describe_columns(features: Features, kernel: str) -> dict[str, Any]:
     }
 
 
-def column_facts(x: NDArray[Any]) -> dict[str, Any]:
+def column_facts(x: Any) -> dict[str, Any]:
     """Describe the columns; ``scale_apart`` says that a few drown the others.
 
     ``columns_90`` hold 90 % of the variance, ``scale_ratio`` is that of the widest to
-    the usual column, ``narrow`` are those beside the widest, narrowest first.
+    the usual column, ``narrow`` are those beside the widest, narrowest first. Sparse
+    columns, such as counts of words, are not said to be apart: only rows can be scaled.
     """
+    sparse = isinstance(x, SparseRows)
+    mean, low, high, square, zero = _sparse_moments(x) if sparse else _moments(x)
+    # The computed spread of a constant column may be a rounding error, not 0.
+    variance = np.where(low == high, 0.0, square / len(x))
+    return {
+        "constant": int((low == high).sum()),
+        "constant_columns": np.flatnonzero(low == high).tolist(),
+        "zero_rows": zero,
+        **_shares(x, mean, variance),
+    }
+
+
+def _moments(x: NDArray[Any]) -> tuple[Any, FloatArray, FloatArray, FloatArray, int]:
+    """Return each column's mean, extremes and squares, and how many rows are zero."""
     n, d = x.shape
     mean = sum(block.sum(axis=0, dtype=np.float64) for block in _blocks(x)) / n
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
@@ -139,17 +155,24 @@ def column_facts(x: NDArray[Any]) -> dict[str, Any]:
         high = np.maximum(high, block.max(axis=0))
         square += np.square(block - mean).sum(axis=0)
         zero += int((~block.any(axis=1)).sum())
-    # The computed spread of a constant column may be a rounding error, not 0.
-    variance = np.where(low == high, 0.0, square / n)
-    return {
-        "constant": int((low == high).sum()),
-        "constant_columns": np.flatnonzero(low == high).tolist(),
-        "zero_rows": zero,
-        **_shares(x, mean, variance),
-    }
+    return mean, low, high, square, zero
 
 
-def _shares(x: NDArray[Any], mean: Any, variance: FloatArray) -> dict[str, Any]:
+def _sparse_moments(
+    x: SparseRows,
+) -> tuple[Any, FloatArray, FloatArray, FloatArray, int]:
+    """Return the same of sparse rows, from what is stored."""
+    (n, d), matrix = x.shape, x.matrix()
+    mean = np.bincount(x.indices, x.data, d) / n
+    ends: Any = matrix.min(axis=0), matrix.max(axis=0)
+    low, high = (np.ravel(one.toarray()) for one in ends)
+    missing = n - np.bincount(x.indices, minlength=d)
+    square = np.bincount(x.indices, np.square(x.data - mean[x.indices]), d)
+    zero = int((np.diff(x.indptr) == 0).sum())
+    return mean, low, high, square + missing * mean**2, zero
+
+
+def _shares(x: Any, mean: Any, variance: FloatArray) -> dict[str, Any]:
     order = np.argsort(-variance, kind="stable")
     total = float(variance.sum())
     held = np.cumsum(variance[order]) / total if total > 0 else np.ones(len(order))
@@ -157,11 +180,14 @@ def _shares(x: NDArray[Any], mean: Any, variance: FloatArray) -> dict[str, Any]:
     spread = np.sqrt(np.sort(variance[variance > 0]))
     # The lower median: of two columns it is the narrow one.
     ratio = float(spread[-1] / spread[(len(spread) - 1) // 2]) if len(spread) else 1.0
-    narrow = [at for at in order[::-1].tolist() if _is_narrow(variance, at)]
+    # Columns that vary, but next to nothing beside the widest.
+    little = (variance > 0) & (variance * _APART**2 <= variance.max())
+    narrow = order[::-1][little[order[::-1]]].tolist()
     few = max(1, len(variance) // _FEW)
     apart = len(spread) > 1 and some <= few and ratio >= _APART
     if len(variance) <= _TABLE:
         apart = len(narrow) >= _PART * len(spread) > 0
+    apart = apart and not isinstance(x, SparseRows)
     return {
         "largest": int(order[0]),
         "largest_share": float(held[0]) if total > 0 else 0.0,
@@ -171,11 +197,6 @@ def _shares(x: NDArray[Any], mean: Any, variance: FloatArray) -> dict[str, Any]:
         "scale_apart": apart,
         "principal": apart and _principal(x, mean, variance, order),
     }
-
-
-def _is_narrow(variance: FloatArray, at: int) -> bool:
-    """Return whether a column varies, but next to nothing beside the widest."""
-    return bool(0 < variance[at] * _APART**2 <= variance.max())
 
 
 def _principal(
@@ -194,6 +215,33 @@ def _principal(
         products += part.T @ part
     np.fill_diagonal(products, 0.0)
     return bool(np.abs(products).max(initial=0.0) < _UNCORRELATED * len(x))
+
+
+# Embeddings have at least so many columns, a smaller share of zeros than the second,
+# and lengths that differ by less than the third, or both signs often in most columns.
+_WIDE, _ZEROS, _ONE_LENGTH, _MOST, _OFTEN = 50, 0.01, 1e-3, 0.9, 0.1
+_CENTERED = 0.01  # means below this share of the spread: somebody centered the columns
+_ENOUGH_ROWS = 5000  # so many tell
+
+
+def embedding_facts(x: Any, columns: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the lengths of rows that look like embeddings; None for others.
+
+    Those are dense and have many columns of which none drowns the others. Their lengths
+    are the same, or their columns have both signs, though nobody centered them.
+    """
+    sparse = isinstance(x, SparseRows)
+    if sparse or min(x.shape[1] - _WIDE, len(x) - _ROWS) < 0 or columns["scale_apart"]:
+        return None
+    some = np.asarray(x[:: -(-len(x) // _ENOUGH_ROWS)], np.float64)
+    length, negative = np.linalg.norm(some, axis=1), (some < 0).mean(axis=0)
+    both = ((negative > _OFTEN) & (negative < 1 - _OFTEN)).mean() >= _MOST
+    centered = (np.abs(some.mean(axis=0)) < _CENTERED * some.std(axis=0)).all()
+    one = bool(np.ptp(length) <= _ONE_LENGTH * length.min())
+    if (some == 0).mean() > _ZEROS or not (one or (both and not centered)):
+        return None
+    low, high = np.percentile(length, [5, 95]).tolist()
+    return {"one_length": one, "length_q05": low, "length_q95": high}
 
 
 _SHOWN = 5
@@ -215,12 +263,13 @@ def column_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         yield say(_constant(columns))
     if d < 2:
         return
+    some = columns["columns_90"]
     before = "" if scale == "none" else f"before `scale={scale!r}` "
     yield say(
         f"{before}the widest column, {_name(columns['largest'], columns)}, is "
         f"{columns['scale_ratio']:.3g} times as wide as the usual one and holds "
         f"{100 * columns['largest_share']:.1f} % of the variance; "
-        f"{columns['columns_90']} of {d} hold 90 %"
+        f"{some} of {d} {'holds' if some == 1 else 'hold'} 90 %"
     )
     if before or not columns["scale_apart"]:
         return

@@ -6,6 +6,7 @@ import shlex
 
 import numpy as np
 import pytest
+import scipy.sparse
 from conftest import SAMPLES, brute_force
 
 from nnkgraph import find_candidates, formats
@@ -51,7 +52,7 @@ DATA = {
     "copies": (with_copies, {}),
     "noise": (
         lambda: rng().normal(size=(400, 200)),
-        {"method": "knn", "symmetrize": "mutual", "min_degree": 3},
+        {"method": "knn", "symmetrize": "mutual", "scale": "unit"},
     ),
     "uneven": (uneven, {"kernel": "gaussian", "sigma": "local"}),
     "scales": (wide_column, {"scale": "standard"}),
@@ -287,6 +288,174 @@ def test_bars_survive_a_plain_terminal(program, encoding, drawn, other):
     assert result.out.isascii() == (encoding == "ascii")
 
 
+def embeddings(n=500, d=60):
+    """Groups of directions with a common part; the lengths differ."""
+    group = rng().normal(size=(10, d))[rng().integers(0, 10, n)]
+    x = 0.5 + group + 1.5 * rng().normal(size=(n, d))
+    return x * rng().uniform(1.0, 3.0, size=(n, 1))
+
+
+def units(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def test_similarities_are_those_of_the_formula():
+    x = embeddings()
+    cosines = units(x) @ units(x).T
+    np.fill_diagonal(cosines, -2)
+    near = np.sort((1 + cosines) / 2, axis=1)[:, -9:]
+    found = doctor(x, k=9, kernel="cosine").figures["similarities"]
+    assert found["last_median"] == pytest.approx(np.median(near[:, 0]))
+    told = [found["candidates"][name] for name in ("q05", "median", "q95")]
+    assert told == pytest.approx(np.percentile(near, [5, 50, 95]))
+    others = (1 + cosines[~np.eye(len(x), dtype=bool)]) / 2
+    told = [found["random"][name] for name in ("q05", "median", "q95")]
+    assert told == pytest.approx(np.percentile(others, [5, 50, 95]), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "alike"),
+    [
+        ({"kernel": "cosine"}, True),
+        ({"sigma": 3.0}, True),
+        ({"sigma": 3.0, "kernel": "laplacian"}, True),
+        ({"sigma": 3.0, "scale": "unit"}, True),
+        ({}, False),
+        ({"kernel": "laplacian"}, False),
+        ({"scale": "unit"}, False),
+        ({"sigma": "local"}, False),
+        ({"sigma": 1.0}, False),
+    ],
+)
+def test_it_says_where_all_similarities_are_alike(options, alike):
+    x = embeddings()
+    if isinstance(sigma := options.get("sigma"), float):
+        ways = {name: value for name, value in options.items() if name != "sigma"}
+        width = doctor(x, k=9, **ways).figures["distances"]["sigma"]
+        options = {**ways, "sigma": sigma * 3 * width}  # times the mean last distance
+    found = doctor(x, k=9, **options)
+    assert found.figures["similarities"]["alike"] == alike
+    advised = [one for one in found.findings if "all alike" in one.text]
+    assert [one.advice for one in advised] == [True] * alike
+    settings = found.suggestion.settings
+    better = doctor(x, k=9, **{**options, **_names(settings, "kernel sigma scale")})
+    assert not better.figures["similarities"]["alike"]
+    assert not alike or "grow" not in " ".join(one.text for one in found.findings)
+
+
+def _names(settings, names):
+    return {name: settings[name] for name in names.split() if name in settings}
+
+
+def test_embeddings_get_angles_with_a_bandwidth(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", embeddings())
+    text = run("doctor", "x.npy", "--kernel", "cosine").out
+    assert "--grow" not in text
+    assert "try --scale unit with --kernel gaussian: by angle" in " ".join(text.split())
+    line = shlex.split(text.split("\nsuggested\n")[1].split("because")[0])
+    assert "--kernel" not in line
+    assert line[line.index("--scale") + 1] == "unit"
+    assert run(*(word for word in line[1:] if word.strip())).code == 0
+    plain = " ".join(run("doctor", "x.npy").out.split())
+    assert "! rows look like embeddings: 60 dense columns, both signs" in plain
+    assert " --scale unit" in plain.partition(" suggested ")[2]
+    scaled = run("doctor", "x.npy", "--scale", "unit").out
+    assert "  rows look like embeddings" in scaled
+    assert "! rows look like embeddings" not in scaled
+
+
+def test_rows_that_look_like_embeddings():
+    x = embeddings()
+    standard = (x - x.mean(axis=0)) / x.std(axis=0)
+    gaps = np.where(rng().random(x.shape) < 0.05, 0.0, x)
+    for rows, like in (
+        (x, True),
+        (units(np.abs(x)), True),
+        (np.abs(x), False),
+        (x[:, :40], False),
+        (standard, False),
+        (gaps, False),
+        (x * [1000.0, *[1.0] * 59], False),
+        (x + 20.0, False),
+        (scipy.sparse.csr_array(x), False),
+    ):
+        found = doctor(rows, k=9).figures["columns"]["embeddings"]
+        assert (found is not None) == like
+        assert not like or found["one_length"] == (rows is not x)
+
+
+def test_near_duplicates_by_angle_and_by_distance(run, tmp_path):
+    x = embeddings()
+    x[:20] = 2 * x[20:40] + 0.01 * rng().normal(size=(20, 60))
+    cosines = units(x) @ units(x).T
+    np.fill_diagonal(cosines, -2)
+    near = int((cosines.max(axis=1) > 0.95).sum())
+    assert near == 40
+    for rows, options in (
+        (x, {"kernel": "cosine"}),
+        (x, {"scale": "unit"}),
+        (7 * units(x), {}),
+    ):
+        told = doctor(rows, k=9, **options).figures["rows"]
+        assert (told["near_duplicates"], told["near_cosine"]) == (near, 0.95)
+    np.save(tmp_path / "x.npy", x)
+    text = " ".join(run("doctor", tmp_path / "x.npy", "--scale", "unit").out.split())
+    said = "40 of 500 (8.0 %) rows are near-duplicates: they have another row with a"
+    assert f"{said} cosine above 0.95" in text
+    narrow = run("doctor", tmp_path / "x.npy").out
+    assert "no near-duplicates: no row has another row closer than" in narrow
+    positive = doctor(100 + x, k=9, kernel="cosine").findings
+    assert any("need not mean copies" in one.text for one in positive)
+
+
+def test_near_duplicates_are_not_what_chance_gives():
+    for d in (1, 2, 3, 10):
+        x = rng().uniform(size=(2000, d))
+        assert doctor(x, k=20).figures["rows"]["near_duplicates"] <= 20
+        x[:50] = x[50:100] + 1e-9
+        facts = doctor(x, k=20).figures["rows"]
+        squares = brute_force(x, 20)[1]
+        last = np.median(np.sqrt(squares[:, -1]))
+        assert facts["near_distance"] == pytest.approx(facts["near_share"] * last)
+        assert facts["near_share"] <= 0.05
+        assert 100 <= facts["near_duplicates"] <= 120
+
+
+def words(n=300, d=40):
+    """Counts of words as a sparse matrix: most are 0, some words are frequent."""
+    often = np.linspace(0.02, 0.5, d)
+    counts = rng().poisson(3.0, size=(n, d)) * (rng().random((n, d)) < often)
+    counts[:, 7] = 0
+    counts[counts.sum(axis=1) == 0, 3] = 1
+    counts[5] = 0
+    return scipy.sparse.csr_array(counts.astype(float))
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "gaussian", "linear"])
+def test_sparse_rows_have_the_diagnosis_of_the_same_dense_rows(kernel):
+    x = words()
+    found, same = (doctor(rows, k=9, kernel=kernel) for rows in (x, x.toarray()))
+    columns, dense = found.figures["columns"], same.figures["columns"]
+    for name in ("constant_columns", "zero_rows", "largest", "narrow", "columns_90"):
+        assert columns[name] == dense[name], name
+    for name in ("largest_share", "scale_ratio"):
+        assert columns[name] == pytest.approx(dense[name])
+    assert columns["zero_rows"] == 1
+    assert 7 in columns["constant_columns"]
+    assert found.figures["graphs"] == same.figures["graphs"]
+    assert found.suggestion == same.suggestion
+
+
+def test_a_scale_that_would_fill_zeros_is_not_advised():
+    x = words()
+    x.data *= 1.0 + 1000 * (x.indices == 4)
+    assert column_facts(x.toarray())["scale_apart"]
+    found = doctor(x, k=9)
+    assert "standard" not in " ".join(one.text for one in found.findings)
+    assert found.suggestion.settings.get("scale", "none") in {"none", "unit"}
+
+
 @pytest.mark.parametrize(
     "kernel", ["cosine", "laplacian", "linear", "lle", "polynomial", "precomputed"]
 )
@@ -298,8 +467,8 @@ def test_every_kernel_has_a_diagnosis(run, tmp_path, kernel):
     result = run("doctor", tmp_path / "x.npy", "--kernel", kernel, "--json")
     assert result.code == 0, result.err
     found = json.loads(result.out)
-    bounded = kernel in {"cosine", "laplacian"}
-    assert (found["outside"] is not None) == bounded
+    assert (found["outside"] is not None) == (kernel == "laplacian")
+    assert (found["similarities"] is not None) == (kernel in {"cosine", "laplacian"})
     assert found["suggestion"]["isolated"] == 0
 
 
@@ -430,6 +599,8 @@ def test_a_sample_is_said_and_does_not_depend_on_workers(run, tmp_path):
         "easy for approximate search: about 3 dimensions around a row",
         "--search auto takes exact (less than a second)",
         " for all of the sample",
+        "near-duplicates in the sample: ",
+        "similarities (estimated from 10000 rows)",
         "none of 1000 nodes isolated, so below 0.3 % of all",
     ):
         assert said in text

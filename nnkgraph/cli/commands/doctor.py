@@ -33,7 +33,8 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     """Say what FEATURES are like and what to run on them.
 
-    Reports copies, scales, hubs, how much NNK prunes, how its graph differs from
+    Reports copies and near-copies, whether rows look like embeddings, scales, hubs,
+    how much NNK prunes, whether all similarities are alike, how its graph differs from
     mutual kNN, isolated nodes under each rule, whether k was enough and how the
     bandwidth fits; then suggests a line that was tried out: its graph has no isolated
     node. '!' marks what asks for something to be done. Of more than 20,000 rows it
@@ -43,7 +44,7 @@ def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     Examples:
       nnkgraph doctor points.npy
       nnkgraph doctor table.csv --id-column id -k 15
-      nnkgraph doctor data.h5::features --kernel cosine --json
+      nnkgraph doctor data.h5::features --scale unit --json
     """
     given = {**settings, "format": files.format, **files.table}
     matrix = files.features(features, kernel=settings["kernel"])

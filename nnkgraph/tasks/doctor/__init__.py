@@ -10,9 +10,14 @@ from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import Settings, SolveCall, features_of, split
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
-from nnkgraph.tasks.columns import Finding, describe_columns
+from nnkgraph.tasks.columns import Finding, describe_columns, embedding_facts
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._findings import Suggestion, better_scale, findings, suggest
+from nnkgraph.tasks.doctor._findings import (
+    Suggestion,
+    better_options,
+    findings,
+    suggest,
+)
 from nnkgraph.tasks.doctor._searched import MIN_WEIGHT, search
 
 if TYPE_CHECKING:
@@ -68,6 +73,8 @@ def doctor(
         "min_weight": MIN_WEIGHT,
     }
     columns = describe_columns(features, given["kernel"])
+    if columns:
+        columns["embeddings"] = embedding_facts(features.x, columns)
     given, replaced = _without_direction(given, columns)
     settings = Settings.of(features, **given)
     knn = registry.create("methods", "knn")
@@ -78,7 +85,7 @@ def doctor(
             "scale": given["scale"],
             "replaced": list(replaced.values()),
         }
-        suggestion = _suggested(searched, given, columns)
+        suggestion = _suggested(searched, given, figures)
     if suggestion:
         better = {name: given[name] for name in replaced} | suggestion.settings
         reasons = [*replaced.values(), *suggestion.reasons]
@@ -129,6 +136,7 @@ def _all_figures(
         "support": _figures.support_facts(searched),
         "overlap": _figures.overlap_facts(searched),
         "graphs": _figures.graph_facts(searched),
+        "similarities": _figures.similarity_facts(searched),
         "hubs": _figures.hub_facts(searched, features.ids),
         "outside": _figures.outside_facts(searched),
         "distances": _figures.distance_facts(searched),
@@ -138,17 +146,21 @@ def _all_figures(
 
 
 def _suggested(
-    searched: SearchedRows, given: dict[str, Any], columns: dict[str, Any]
+    searched: SearchedRows, given: dict[str, Any], figures: dict[str, Any]
 ) -> Suggestion | None:
-    """Try options out, on scaled features where those need it."""
-    free = given["sigma"] in {None, "auto"} and ":" not in given["kernel"]
-    scale, why = better_scale(searched, given["scale"], columns)
-    if not scale:
-        return suggest(searched, free_sigma=free)
-    settings = Settings.of(searched.run.features, **{**given, "scale": scale})
-    again = search(searched.run.again(settings))
-    scaled = suggest(again, free_sigma=free)
-    if scaled is None:
-        return suggest(searched, free_sigma=free)
-    better = {**scaled.settings, "scale": scale}
-    return replace(scaled, settings=better, reasons=[why, *scaled.reasons])
+    """Try options out, with another scale or kernel where the features need it."""
+    better, reasons = better_options(searched, given["scale"], figures)
+    if better:
+        changed = {**given, **better}
+        settings = Settings.of(searched.run.features, **changed)
+        again = search(searched.run.again(settings))
+        found = suggest(again, free_sigma=_is_free(changed))
+        if found:
+            better |= found.settings
+            return replace(found, settings=better, reasons=[*reasons, *found.reasons])
+    return suggest(searched, free_sigma=_is_free(given))
+
+
+def _is_free(given: dict[str, Any]) -> bool:
+    """Return whether sigma was left to a rule."""
+    return given["sigma"] in {None, "auto"} and ":" not in given["kernel"]

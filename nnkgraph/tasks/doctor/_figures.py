@@ -8,18 +8,28 @@ import numpy as np
 
 from nnkgraph.build import report
 from nnkgraph.build.grow import outside_bounds
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES, cross_values
+from nnkgraph.kernels import Problem
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
-    from nnkgraph.data import IndexArray
+    from nnkgraph.data import FloatArray, IndexArray
     from nnkgraph.search import Search
     from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
 SATURATED = 0.85  # kept / k above this: NNK prunes little
 ENOUGH = 0.01  # more that a point outside could explain means a small k
-NEAR = 1e-3  # share of the median nearest distance that near-duplicates are below
+# Near-duplicates: the cosine of rows of one length is above the first, or their
+# distance below the second as a share of the median one to the last candidate; a
+# smaller one in few dimensions, where more than so many rows are that near by chance.
+NEAR_COSINE, NEAR, BY_CHANCE = 0.95, 0.05, 1e-3
+_ONE_LENGTH = 1e-3  # lengths that differ by a smaller share are the same
+
+# Similarities are alike where those of last candidates (median) and of random pairs
+# (5th percentile) are above these. With sigma at the mean distance of last candidates
+# the first is about exp(-1/2), 0.61; with a narrower one it is less.
+_ALIKE_LAST, _ALIKE_RANDOM = 0.65, 0.35
 
 # What is put side by side; the first is the default of ``build``.
 GRAPHS = (
@@ -39,11 +49,28 @@ def row_facts(searched: SearchedRows) -> dict[str, Any]:
     group = 1 if rows.first is None else int(np.bincount(rows.first).max())
     facts: dict[str, Any] = {"distinct": len(rows.x), "copies": rows.copies}
     facts["largest_group"] = group
-    if searched.settings.kernel.nearness in DISTANCES and searched.k:
-        nearest = searched.candidates.distance[:, 0]
-        limit = NEAR * float(np.median(nearest))
-        facts["near_duplicates"] = int((nearest < limit).sum())
-    return facts
+    base = searched.settings.kernel.nearness
+    if base not in DISTANCES or not searched.k:
+        return facts
+    nearest, last = report.reach(searched.candidates)
+    every = searched.drawn[:, np.newaxis]
+    squares = cross_values(rows.x, searched.asking, every, "inner-product")[:, 0]
+    length = np.sqrt(squares)
+    if base == "squared-distance" and np.ptp(length) <= _ONE_LENGTH * length.min() > 0:
+        cosine = 1 - np.square(nearest / length) / 2
+        return facts | {
+            "near_duplicates": int((cosine > NEAR_COSINE).sum()),
+            "near_cosine": NEAR_COSINE,
+        }
+    share, dimension = NEAR, _dimension(searched)
+    if dimension:
+        share = min(share, (BY_CHANCE / searched.k) ** (1 / dimension))
+    limit = share * float(np.median(last[np.isfinite(last)]))
+    return facts | {
+        "near_duplicates": int((nearest < limit).sum()),
+        "near_distance": limit,
+        "near_share": share,
+    }
 
 
 def support_facts(searched: SearchedRows) -> dict[str, Any]:
@@ -146,36 +173,75 @@ def _skewness(count: IndexArray, drawn: int) -> float | None:
 
 
 def hardness_facts(searched: SearchedRows) -> dict[str, Any]:
-    """Say how many dimensions rows have around them, and what search would be chosen.
-
-    The dimension is the median of the estimates by Levina and Bickel from the distances
-    of the candidates; None where there are none, or fewer than three.
-    """
-    distance, dimension = searched.candidates.distance, None
+    """Say how many dimensions are around a row, and what search would be chosen."""
     base, width = searched.settings.kernel.nearness, searched.settings.width
-    if base in DISTANCES and searched.k > 2:
-        near = distance[(distance[:, 0] > 0) & np.isfinite(distance[:, -1])]
-        growth = np.log(near[:, -1:] / near[:, :-1]).sum(axis=1)
-        growth = growth[growth > 0]
-        if len(growth):
-            dimension = float(np.median((searched.k - 2) / growth))
     auto: Search = registry.create("search", "auto")
     chosen, why = auto.chosen(searched.rows.x, width, base)
     name = registry.spec(chosen).partition(":")[0]
-    return {"dimension": dimension, "auto": name, "auto_why": why}
+    return {"dimension": _dimension(searched), "auto": name, "auto_why": why}
+
+
+def _dimension(searched: SearchedRows) -> float | None:
+    """Return the median of the estimates by Levina and Bickel from the candidates.
+
+    None where there are no distances, or fewer than three.
+    """
+    distance = searched.candidates.distance
+    if searched.settings.kernel.nearness not in DISTANCES or searched.k < 3:
+        return None
+    near = distance[(distance[:, 0] > 0) & np.isfinite(distance[:, -1])]
+    growth = np.log(near[:, -1:] / near[:, :-1]).sum(axis=1)
+    growth = growth[growth > 0]
+    return float(np.median((searched.k - 2) / growth)) if len(growth) else None
+
+
+def similarity_facts(searched: SearchedRows) -> dict[str, Any] | None:
+    """Set the similarities of candidates beside those of as many random pairs.
+
+    None for kernels whose similarity need not fall with distance. ``alike`` says that
+    random rows are similar as well, and so are far candidates.
+    """
+    kernel, candidates = searched.kernel, searched.candidates
+    n, drawn = len(searched.rows.x), searched.drawn
+    if not (kernel.form and kernel.nearness in DISTANCES and searched.k):
+        return None
+    step = np.random.default_rng(searched.settings.seed).integers(
+        1, n, candidates.index.shape
+    )
+    others = (drawn[:, np.newaxis] + step) % n  # never the row itself
+    near, random = (
+        _similarities(searched, index) for index in (candidates.index, others)
+    )
+    there = np.maximum((candidates.index >= 0).sum(axis=1) - 1, 0)[:, np.newaxis]
+    last = float(np.median(np.take_along_axis(near, there, axis=1)))
+    near = near[candidates.index >= 0]
+    names, at = ("q05", "median", "q95"), (5, 50, 95)
+    spread = {
+        name: dict(zip(names, np.percentile(values, at).tolist(), strict=True))
+        for name, values in (("candidates", near), ("random", random))
+    }
+    alike = last > _ALIKE_LAST and spread["random"]["q05"] > _ALIKE_RANDOM
+    return {**spread, "last_median": last, "alike": alike}
+
+
+def _similarities(searched: SearchedRows, index: IndexArray) -> FloatArray:
+    """Return those of the drawn rows with others, relative to that with themselves."""
+    known = index, searched.candidates.distance, searched.kernel
+    problem = Problem(searched.rows.x, searched.asking, *known)
+    similar: FloatArray = problem.cross() / problem.own()[:, np.newaxis]
+    return similar
 
 
 def outside_facts(searched: SearchedRows) -> dict[str, Any] | None:
     """Bound what points outside the candidates could explain, where that is possible.
 
-    None for kernels whose similarity need not fall with distance.
+    None for kernels whose similarity does not fall to 0 with distance.
     """
     kernel, candidates = searched.kernel, searched.candidates
-    if not (kernel.form and kernel.nearness in DISTANCES and searched.k):
+    falls = kernel.form == "exponential" and kernel.nearness in DISTANCES
+    if not (falls and searched.k):
         return None
-    points = searched.points
-    if points is not None:
-        points = points[: len(candidates.index)]
+    points = searched.asking if searched.sample else None
     bound = outside_bounds(searched.rows.x, candidates, kernel, points)
     above = int((bound > ENOUGH).sum())
     last = searched.weights()[:, -1] > 0

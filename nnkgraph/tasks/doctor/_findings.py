@@ -11,7 +11,7 @@ from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.runtime import registry
 from nnkgraph.tasks.columns import Finding, bars_of, column_findings, share
 from nnkgraph.tasks.doctor import _figures
-from nnkgraph.tasks.doctor._figures import ENOUGH, NEAR, SATURATED
+from nnkgraph.tasks.doctor._figures import ENOUGH, SATURATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,19 +43,65 @@ class Suggestion:
     facts: dict[str, Any]  # what ``report.facts`` says about the graph
 
 
-def better_scale(
+def better_options(
+    searched: SearchedRows, scale: str, figures: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a kernel and a scaling that should be tried, and why; or nothing."""
+    name = registry.spec(searched.settings.kernel).partition(":")[0]
+    free = {"kernel": name if searched.has_sigma else "gaussian", "sigma": None}
+    better: dict[str, Any] = {}
+    reasons = []
+    if _alike(figures):
+        better = free
+        what = "this sigma" if searched.has_sigma else f"kernel {name}"
+        told = "makes all similarities alike, a bandwidth from the data does not"
+        reasons = [f"{what} {told}"]
+        if _by_angle(figures):
+            return {**better, "scale": "unit"}, reasons
+    how, why = _better_scale(searched, scale, figures["columns"])
+    if not how:
+        return better, reasons
+    if isinstance(getattr(searched.settings.kernel, "sigma", None), float):
+        better = free  # a number in the unit of rows as they were
+    return {**better, "scale": how}, [*reasons, why]
+
+
+def _alike(figures: dict[str, Any]) -> bool:
+    return bool(figures["similarities"] and figures["similarities"]["alike"])
+
+
+def _by_angle(figures: dict[str, Any]) -> bool:
+    """Return whether unit length and a bandwidth can take the place of the kernel."""
+    scale, apart = figures["scale"], _is_apart(figures["columns"])
+    free = scale == "unit" or (scale == "none" and not apart)
+    return free and figures["kernel"] == "cosine"
+
+
+def _is_apart(columns: dict[str, Any]) -> bool:
+    """Return whether columns drown others that should count."""
+    return bool(columns["scale_apart"] and not columns["principal"])
+
+
+def _better_scale(
     searched: SearchedRows, scale: str, columns: dict[str, Any]
 ) -> tuple[str, str]:
     """Return a scaling that should be tried and the reason, or nothing."""
     nearness = searched.settings.kernel.nearness
     if scale != "none" or not columns:
         return "", ""
-    if nearness in DISTANCES and columns["scale_apart"] and not columns["principal"]:
+    if nearness in DISTANCES and _is_apart(columns):
         return "standard", (
             f"{len(columns['narrow'])} of {columns['columns']} columns hardly count "
             "beside wider ones without scaling"
         )
-    products = nearness == "inner-product" and not columns["zero_rows"]
+    if columns["zero_rows"]:
+        return "", ""
+    if columns["embeddings"] and nearness == "squared-distance" and searched.has_sigma:
+        why = "rows look like embeddings, which are usually compared by angle"
+        if columns["embeddings"]["one_length"]:
+            why += "; these have one length already, rows that come later may not"
+        return "unit", why
+    products = nearness == "inner-product"
     if products and searched.facts()["isolated"] > 0.01 * len(searched.rows.x):
         return "unit", "inner products favor long rows, which become hubs"
     return "", ""
@@ -117,6 +163,9 @@ def _saturated_options(
     return [(_MUTUAL, reason), ({**_MUTUAL, "min_degree": 3}, kept)]
 
 
+_FAR = 0.1  # above this growing candidates would not come to an end soon
+
+
 def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     """Say for how many nodes nothing outside the candidates matters."""
     say = partial(Finding, "was k enough?")
@@ -131,6 +180,8 @@ def outside_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         more = f"`grow={ENOUGH:g}` looks further for them"
         if figures["local"]:
             more = "a bandwidth of each node's own leaves it there"
+        elif outside["median"] > _FAR:
+            more = "with so wide a `sigma` only far more candidates could tell"
         yield say(
             f"open for {above}, up to {outside['max']:.3g} (median of all "
             f"{outside['median']:.3g}): {more}"
@@ -159,8 +210,31 @@ def distance_findings(figures: dict[str, Any]) -> Iterator[Finding]:
     )
     if sigma is not None and not figures["local"] and _is_wide(spread):
         yield say("that is wide: try `sigma='local'`", advice=True)
-    for warning in found["warnings"]:
+    for warning in [] if _alike(figures) else found["warnings"]:
         yield say(warning, advice=True)
+
+
+def similarity_findings(figures: dict[str, Any]) -> Iterator[Finding]:
+    """Say whether candidates are more similar than rows picked at random."""
+    say = partial(Finding, "similarities")
+    near, random = (
+        f"{figures['similarities'][which]['q05']:.3f} to "
+        f"{figures['similarities'][which]['q95']:.3f}"
+        for which in ("candidates", "random")
+    )
+    yield say(f"candidates {near}, rows picked at random {random} (90 % of each)")
+    if not _alike(figures):
+        return
+    way = "`kernel='gaussian'`, which has a bandwidth"
+    if figures["distances"]["sigma"] is not None:
+        way = "a narrower `sigma`, or leave it out to have it chosen"
+    elif _by_angle(figures):
+        way = "`scale='unit'` with `kernel='gaussian'`: by angle, with a bandwidth"
+    yield say(
+        "all alike: even rows picked at random are similar, and NNK may drop "
+        f"candidates that matter; try {way}",
+        advice=True,
+    )
 
 
 _HUB = 10.0  # times k: nodes that are chosen more often count as hubs
@@ -176,6 +250,8 @@ def findings(figures: dict[str, Any]) -> list[Finding]:
         *_graphs(figures["graphs"], figures["input"]["shape"][0]),
     ]
     more = [*_hubs(figures)]
+    if figures["similarities"]:
+        found += similarity_findings(figures)
     if figures["outside"]:
         more += outside_findings(figures)
     if figures["distances"]:
@@ -222,14 +298,51 @@ def _data(figures: dict[str, Any]) -> Iterator[Finding]:
         )
     else:
         yield say("no identical rows")
-    near = rows.get("near_duplicates")
-    if near is not None:
-        what = f"nearest row closer than {NEAR:g} of the median nearest distance"
-        of = " in the sample" if figures["sample"] else ""
-        text = f"{share(near, _seen(figures))} rows are" if near else "no"
-        yield say(f"{text} near-duplicates{of} ({what})")
+    if "near_duplicates" in rows:
+        yield say(_near(figures))
+    if embeddings := figures["columns"].get("embeddings"):
+        yield _embeddings(embeddings, figures)
     for text in [*figures["replaced"], *figures["warnings"]]:
         yield say(text, advice=True)
+
+
+def _near(figures: dict[str, Any]) -> str:
+    """Say how many rows have another that is nearly the same."""
+    rows, seen = figures["rows"], _seen(figures)
+    near, cosine = rows["near_duplicates"], rows.get("near_cosine")
+    what = f"another row with a cosine above {cosine}"
+    if cosine is None:
+        what = (
+            f"another row closer than {rows['near_distance']:.3g}, "
+            f"{100 * rows['near_share']:.2g} % of the median distance to the last "
+            "candidate"
+        )
+    of = " in the sample" if figures["sample"] else ""
+    if not near:
+        return f"no near-duplicates{of}: no row has {what}"
+    if near > seen / 2:
+        small = "angles" if cosine else "distances"
+        usual = f"{small} are small throughout, which need not mean copies"
+        return f"{share(near, seen)} rows{of} have {what}: {usual}"
+    return f"{share(near, seen)} rows{of} are near-duplicates: they have {what}"
+
+
+def _embeddings(lengths: dict[str, Any], figures: dict[str, Any]) -> Finding:
+    """Say why rows look like embeddings, and how those are compared."""
+    low, high = lengths["length_q05"], lengths["length_q95"]
+    why = f"{figures['columns']['columns']} dense columns, "
+    if lengths["one_length"]:
+        return Finding("data", f"rows look like embeddings: {why}all of one length")
+    text = f"rows look like embeddings: {why}both signs, none much wider than others"
+    free = figures["scale"] == "none" and figures["kernel"].startswith("gaussian")
+    if not free or figures["columns"]["zero_rows"]:
+        return Finding("data", text)
+    return Finding(
+        "data",
+        f"{text}; their lengths differ ({low:.3g} to {high:.3g} for 90 %): "
+        "`scale='unit'` compares them by angle, as is usual",
+        advice=True,
+    )
 
 
 def _search(figures: dict[str, Any]) -> Iterator[Finding]:

@@ -35,7 +35,15 @@ MIN_WEIGHT = 1e-8  # lighter edges are dropped, as ``build_graph`` does by defau
 MOST = 20_000  # so many rows are all searched
 _NODES = 200, 1000  # at least and at most
 _DRAWN = 10  # rows that are drawn for each node
-_OF_ROWS = ["distances", "hubs", "outside", "rows.near_duplicates", "search", "support"]
+_OF_ROWS = [
+    "distances",
+    "hubs",
+    "outside",
+    "rows.near_duplicates",
+    "search",
+    "similarities",
+    "support",
+]
 _SECONDS = 20.0  # what the search should take, by the measure of ``search.auto``
 
 
@@ -93,6 +101,16 @@ class SearchedRows:
     def origin(self) -> IndexArray | None:
         """Their numbers in the input; None where those are the same."""
         return self.rows.origin
+
+    @property
+    def drawn(self) -> IndexArray:
+        """Which of ``rows`` have ``candidates``."""
+        return np.arange(len(self.rows.x))
+
+    @property
+    def asking(self) -> Any:
+        """Those rows themselves, without a copy where they are all."""
+        return self.rows.x
 
     def solved(self, method: str = "nnk", sigma: str | None = None) -> Neighborhoods:
         """Return the weights by a method; each is solved once."""
@@ -215,6 +233,16 @@ class SampledRows(SearchedRows):
         """Their numbers in the input."""
         origin = self.rows.origin
         return self.numbers if origin is None else origin[self.numbers]
+
+    @property
+    def drawn(self) -> IndexArray:
+        """The first of the searched rows."""
+        return self.numbers[: len(self.candidates.index)]
+
+    @property
+    def asking(self) -> Any:
+        """Those rows themselves."""
+        return self.points[: len(self.candidates.index)]
 
     @cached_property
     def _places(self) -> Candidates:
