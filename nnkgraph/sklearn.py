@@ -317,8 +317,8 @@ class NNKClassifier(base.ClassifierMixin, _Predictor):
         How similar rows are: ``nnkgraph list kernels``, or a function of (n, d) and
         (m, d) rows that returns n x m similarities, for instance one of
         ``sklearn.metrics.pairwise``.
-    sigma : float or {"auto", "kth-max", "local", "matlab"}, optional
-        Bandwidth of the kernel, where it has one; by default "auto".
+    sigma : float or {"auto", "kth-max", "kth-mean", "local", "matlab"}, optional
+        Bandwidth of the kernel, where it has one; by default as the preset says.
     scale : {"none", "standard", "minmax", "unit"}
         Scaling of the features; it is learned by ``fit``.
     n_jobs : int, optional

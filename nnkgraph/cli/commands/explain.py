@@ -103,7 +103,7 @@ def _short(value: object, digits: int = 6) -> str:
     metavar="FILE",
     show_default="features with 2 or 3 columns, or a plane",
 )
-@options.shared("k method kernel sigma search scale workers executor seed")
+@options.shared("preset k method kernel sigma search scale workers executor seed")
 @options.for_features
 @options.shared("no_clobber json")
 def command(
