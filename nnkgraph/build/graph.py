@@ -304,7 +304,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
     """
     candidates, found, rows = solved.candidates, solved.found, solved.rows
     settings = solved.settings
-    rule, min_weight = settings["rule"], settings["min_weight"]
+    rule, min_weight, kernel = settings["rule"], settings["min_weight"], solved.kernel
     adjacency, dropped = symmetrize(
         candidates,
         found,
@@ -313,7 +313,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         min_degree=settings["min_degree"],
         own=solved.own,
         first=rows.kept_copies,
-        similar=solved.kernel and Similar(solved.kernel, candidates, min_weight),
+        similar=None if kernel is None else Similar(kernel, candidates, min_weight),
     )
     kept = None if candidates.exact and not solved.grown else candidates.index
     bare = Graph(adjacency, None, rule == "none", found.errors, kept)

@@ -462,7 +462,10 @@ def classify(
         _listed(sigma),
         _listed(lc),
         {
-            **{"kernel": kernel, "search": search, "scale": scale, "seed": seed},
+            "kernel": kernel,
+            "search": search,
+            "scale": scale,
+            "seed": seed,
             "preset": preset,
         },
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph.data import Features
+    from nnkgraph.kernels import Kernel
     from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
@@ -72,7 +73,7 @@ def doctor(
     settings = Settings.of(features, **given)
     knn = registry.create("methods", "knn")
     with open_run(features, settings, running, methods=[knn]) as run:
-        searched = search(run)
+        searched = search(run, _plain(features, given))
         figures = {
             **_all_figures(features, searched, columns),
             "scale": given["scale"],
@@ -137,16 +138,23 @@ def _all_figures(
     }
 
 
+def _plain(features: Features, given: dict[str, Any]) -> Kernel:
+    """Return the kernel of methods without an error, before it is fitted."""
+    return Settings.of(features, **{**given, "method": "knn"}).kernel
+
+
 def _suggested(
     searched: SearchedRows, given: dict[str, Any], columns: dict[str, Any]
 ) -> Suggestion | None:
     """Try options out, on scaled features where those need it."""
-    free = given["sigma"] in {None, "auto"} and ":" not in given["kernel"]
+    rules = {None, "auto", "kth-mean"}
+    free = given["sigma"] in rules and ":" not in given["kernel"]
     scale, why = better_scale(searched, given["scale"], columns)
     if not scale:
         return suggest(searched, free_sigma=free)
-    settings = Settings.of(searched.run.features, **{**given, "scale": scale})
-    again = search(searched.run.again(settings))
+    features = searched.run.features
+    settings = Settings.of(features, **{**given, "scale": scale})
+    again = search(searched.run.again(settings), _plain(features, given))
     scaled = suggest(again, free_sigma=free)
     if scaled is None:
         return suggest(searched, free_sigma=free)

@@ -21,7 +21,7 @@ SATURATED = 0.85  # kept / k above this: NNK prunes little
 ENOUGH = 0.01  # more that a point outside could explain means a small k
 NEAR = 1e-3  # share of the median nearest distance that near-duplicates are below
 
-# What is put side by side; the first is the default of ``build``.
+# What is put side by side, after the default of ``build``.
 GRAPHS = (
     ("nnk", "error", 0),
     ("nnk", "error", 3),
@@ -66,7 +66,7 @@ def graph_facts(searched: SearchedRows) -> list[dict[str, Any]]:
     """Describe the graph of every rule."""
     names = ("edges", "edges_per_node", "components", "isolated")
     lines = []
-    for method, rule, least in GRAPHS:
+    for method, rule, least in dict.fromkeys([("nnk", *searched.usual), *GRAPHS]):
         facts = searched.facts(method=method, symmetrize=rule, min_degree=least)
         way = {"method": method, "symmetrize": rule, "min_degree": least}
         lines.append(way | {name: facts[name] for name in names})
@@ -81,8 +81,8 @@ def overlap_facts(searched: SearchedRows, sigma: str | None = None) -> dict[str,
     edges of mutual kNN that NNK has; both are 1 where there are no edges.
     """
     nnk, mutual = (
-        searched.graph(method, rule, 0, sigma).adjacency.astype(bool)
-        for method, rule in (("nnk", "error"), ("knn", "mutual"))
+        searched.graph(*way, sigma).adjacency.astype(bool)
+        for way in (("nnk", *searched.usual), ("knn", "mutual", 0))
     )
     both, mine, theirs = map(searched.edges, (nnk.multiply(mutual), nnk, mutual))
     either = mine + theirs - both

@@ -56,7 +56,9 @@ def better_scale(
             "beside wider ones without scaling"
         )
     products = nearness == "inner-product" and not columns["zero_rows"]
-    if products and searched.facts()["isolated"] > 0.01 * len(searched.rows.x):
+    if products and searched.facts(min_degree=0)["isolated"] > 0.01 * len(
+        searched.rows.x
+    ):
         return "unit", "inner products favor long rows, which become hubs"
     return "", ""
 
@@ -292,10 +294,7 @@ def _overlap(figures: dict[str, Any]) -> Iterator[Finding]:
     say = partial(Finding, "does NNK matter here?")
     common = figures["overlap"]["jaccard"]
     gone = 1 - figures["overlap"]["covered"]
-    nnk, mutual = (
-        figures["graphs"][_figures.GRAPHS.index(way)]["edges_per_node"]
-        for way in (("nnk", "error", 0), ("knn", "mutual", 0))
-    )
+    nnk, *_, mutual, _ = (line["edges_per_node"] for line in figures["graphs"])
     yield say(
         f"edges per node: NNK {nnk:.2f}, mutual kNN {mutual:.2f}; overlap of the two "
         f"(Jaccard) {common:.2f}"
