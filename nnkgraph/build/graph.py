@@ -246,7 +246,7 @@ def advice(settings: Settings) -> str:
         tips.append("`kernel='cosine'`")
     if settings.min_degree == 0 and rule != "none":
         tips.append("`min_degree=3`")
-    if rule == "error":
+    if rule == "error" and settings.min_degree == 0:
         tips.append("`symmetrize='error-union'`")
     local = getattr(kernel, "sigma", None) in {None, "local"}
     if kernel.nearness in DISTANCES and not local and settings.method.local:
