@@ -29,6 +29,12 @@ class Preset:
 
     about: str = ""
 
+    def in_words(self) -> str:
+        """Return what it is for and its values."""
+        rule = f", rule {self.symmetrize}" if self.symmetrize else ""
+        values = f"sigma {self.sigma}, min_degree {self.min_degree}, {self.weights}"
+        return f"{self.about}: {values} weights{rule}"
+
 
 PAPER = Preset(about="as the paper says, to the letter")
 

@@ -73,7 +73,10 @@ def below(facts: dict[str, Any]) -> str:
     if against:
         lines.insert(3, ("kept although", f"{against} excluded pairwise"))
     if "edges" in facts:
-        lines.append(("edges in the graph", f"{facts['edges']}, rule {facts['rule']}"))
+        text = f"{facts['edges']}, rule {facts['rule']}"
+        if facts["weights"] != "regression":
+            text += f", weights {facts['weights']}"
+        lines.append(("edges in the graph", text))
     return "\n".join(f"{name:<19}  {_short(value)}" for name, value in lines)
 
 

@@ -7,11 +7,13 @@ from nnkgraph.cli.command import Command
 
 
 @click.command(cls=Command)
-@click.argument("what", type=types.Word([*types.FOLDERS, "rules"]), required=False)
+@click.argument(
+    "what", type=types.Word([*types.FOLDERS, "rules", "presets"]), required=False
+)
 @options.shared("json")
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
-    """List methods, kernels, searches, executors, formats or rules.
+    """List methods, kernels, searches, executors, formats, rules or presets.
 
     With parameters and their defaults, written as they are typed:
     name:parameter=value,...  A package that adds some is named with them.
@@ -23,7 +25,7 @@ def command(what: str | None, json: bool) -> None:
     """
     from nnkgraph.build.catalog import catalog
 
-    listed = catalog([what] if what else [*types.FOLDERS, "rules"])
+    listed = catalog([what] if what else [*types.FOLDERS, "rules", "presets"])
     if json:
         from json import dumps
 
