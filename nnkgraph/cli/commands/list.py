@@ -5,11 +5,11 @@ import click
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
+_LISTED = [*types.FOLDERS, "rules", "presets"]
+
 
 @click.command(cls=Command)
-@click.argument(
-    "what", type=types.Word([*types.FOLDERS, "rules", "presets"]), required=False
-)
+@click.argument("what", type=types.Word(_LISTED), required=False)
 @options.shared("json")
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
@@ -25,7 +25,7 @@ def command(what: str | None, json: bool) -> None:
     """
     from nnkgraph.build.catalog import catalog
 
-    listed = catalog([what] if what else [*types.FOLDERS, "rules", "presets"])
+    listed = catalog([what] if what else _LISTED)
     if json:
         from json import dumps
 
