@@ -13,7 +13,6 @@ from nnkgraph.build import report
 from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
 from nnkgraph.build.symmetrize import symmetrize
-from nnkgraph.build.weights import Similar
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies, with_copies
 from nnkgraph.data.pairs import DISTANCES, cross_values
@@ -305,6 +304,11 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
     candidates, found, rows = solved.candidates, solved.found, solved.rows
     settings = solved.settings
     rule, min_weight, kernel = settings["rule"], settings["min_weight"], solved.kernel
+    similar = None
+    if kernel is not None:
+        from nnkgraph.build.weights import Similar
+
+        similar = Similar(kernel, candidates, min_weight)
     adjacency, dropped = symmetrize(
         candidates,
         found,
@@ -313,7 +317,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         min_degree=settings["min_degree"],
         own=solved.own,
         first=rows.kept_copies,
-        similar=None if kernel is None else Similar(kernel, candidates, min_weight),
+        similar=similar,
     )
     kept = None if candidates.exact and not solved.grown else candidates.index
     bare = Graph(adjacency, None, rule == "none", found.errors, kept)

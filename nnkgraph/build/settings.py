@@ -12,7 +12,6 @@ from nnkgraph import __version__
 from nnkgraph.build import report
 from nnkgraph.build.presets import preset_of, with_sigma
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.build.weights import check_weights
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
@@ -161,7 +160,10 @@ class Settings:
             raise ParameterError("min_weight and min_degree must not be negative")
         _check_choice("scale", self.scale, SCALES)
         _check_choice("policy for duplicates", self.duplicates, POLICIES)
-        check_weights(self.weights, self.method, self.kernel)
+        if self.weights != "regression":
+            from nnkgraph.build.weights import check_weights
+
+            check_weights(self.weights, self.method, self.kernel)
         self.method.check(self.kernel)
         if self.kernel.base == "gram" and self.scale != "none":
             raise ParameterError("similarities cannot be scaled: leave scale out")

@@ -21,7 +21,6 @@ from nnkgraph.build import run as runs
 from nnkgraph.build.graph import Solved, advice, assembled
 from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.build.weights import check_weights
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
@@ -670,6 +669,8 @@ def _check_settings(settings: dict[str, Any], part: Part) -> None:
         check_rule(settings["rule"], has_error=method.has_error, method="")
         Settings.check_digits(settings.get("digits", 0))
         if "weights" in settings:
+            from nnkgraph.build.weights import check_weights
+
             kernel = registry.create("kernels", settings["kernel"])
             check_weights(settings["weights"], method, kernel)
         sane = (

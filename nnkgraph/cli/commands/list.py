@@ -13,7 +13,7 @@ _LISTED = [*types.FOLDERS, "rules", "presets"]
 @options.shared("json")
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
-    """List methods, kernels, searches, executors, formats, rules or presets.
+    """List what there is: plug-ins, rules and presets.
 
     With parameters and their defaults, written as they are typed:
     name:parameter=value,...  A package that adds some is named with them.
