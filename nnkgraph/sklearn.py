@@ -62,11 +62,12 @@ class _NeighborsBase(base.BaseEstimator):
         kernel: str | Callable[..., Any] = "gaussian",
         sigma: str | float | None = None,
         scale: str = "none",
+        preset: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors, self.n_jobs = n_neighbors, n_jobs
         self.method, self.kernel = method, kernel
-        self.sigma, self.scale = sigma, scale
+        self.sigma, self.scale, self.preset = sigma, scale, preset
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,7 +126,7 @@ class _NeighborsBase(base.BaseEstimator):
         self.kernel_: Any = registry.spec(kernel) if named else kernel
 
     def _settings(self) -> dict[str, Any]:
-        names = ("method", "kernel", "sigma", "scale")
+        names = ("method", "kernel", "sigma", "scale", "preset")
         return {name: getattr(self, name) for name in names}
 
     def _running(self) -> dict[str, Any]:
@@ -317,10 +318,12 @@ class NNKClassifier(base.ClassifierMixin, _Predictor):
         How similar rows are: ``nnkgraph list kernels``, or a function of (n, d) and
         (m, d) rows that returns n x m similarities, for instance one of
         ``sklearn.metrics.pairwise``.
-    sigma : float or {"auto", "kth-max", "local", "matlab"}, optional
-        Bandwidth of the kernel, where it has one; by default "auto".
+    sigma : float or {"auto", "kth-max", "kth-mean", "local", "matlab"}, optional
+        Bandwidth of the kernel, where it has one; by default as the preset says.
     scale : {"none", "standard", "minmax", "unit"}
         Scaling of the features; it is learned by ``fit``.
+    preset : {"paper", "classify", "cluster", "propagate"}, optional
+        As for `nnkgraph.build_graph`: defaults of what is not given.
     n_jobs : int, optional
         Processes; -1 takes all processors. The result does not depend on it.
 
@@ -402,7 +405,7 @@ class NNKRegressor(base.RegressorMixin, _Predictor):
 
     Parameters
     ----------
-    n_neighbors, method, kernel, sigma, scale, n_jobs
+    n_neighbors, method, kernel, sigma, scale, preset, n_jobs
         As those of `NNKClassifier`.
 
     Attributes
@@ -484,7 +487,7 @@ class NNKTransformer(
         explicit zero at itself (at every row that equals it), as scikit-learn expects.
         Points have different numbers of neighbors; a radius takes all of them, as in
         ``Isomap(n_neighbors=None, radius=numpy.inf, metric="precomputed")``.
-    n_neighbors, method, kernel, sigma, scale, n_jobs
+    n_neighbors, method, kernel, sigma, scale, preset, n_jobs
         As those of `NNKClassifier`.
     search : str
         How candidates of the rows of ``fit`` are found: ``nnkgraph list search``. New
@@ -493,8 +496,10 @@ class NNKTransformer(
         What to do with identical rows of ``fit``.
     symmetrize : str, optional
         Rule that joins the two directions of an edge of ``graph_``.
-    min_degree : int
+    min_degree : int, optional
         Every node of ``graph_`` keeps its own so many heaviest edges.
+    weights : {"regression", "kernel", "one"}, optional
+        What edges of ``graph_`` weigh.
     random_state : int or RandomState, optional
         For searches that draw at random. None is 0: the same rows give the same graph.
 
@@ -535,7 +540,9 @@ feature_names_in_
         search: str = "auto",
         duplicates: str = "merge",
         symmetrize: str | None = None,
-        min_degree: int = 0,
+        min_degree: int | None = None,
+        weights: str | None = None,
+        preset: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -545,11 +552,13 @@ feature_names_in_
             kernel=kernel,
             sigma=sigma,
             scale=scale,
+            preset=preset,
             n_jobs=n_jobs,
         )
         self.mode, self.random_state = mode, random_state
         self.search, self.duplicates = search, duplicates
         self.symmetrize, self.min_degree = symmetrize, min_degree
+        self.weights = weights
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep the rows, and find the bandwidth.
@@ -586,7 +595,7 @@ feature_names_in_
         if self._plain:
             self._keep_kernel(plan.kernel)
             return self._own_lists()
-        own = self._build(symmetrize="none", min_weight=0.0)
+        own = self._build(symmetrize="none", weights="regression", min_weight=0.0)
         self._keep_kernel(plan.kernel, own.provenance["sigma"])
         weights = own.adjacency
         if self.mode == "distance":
@@ -624,7 +633,7 @@ feature_names_in_
     def result_(self) -> Graph:
         """The symmetrized graph of the rows."""
         check_is_fitted(self)
-        return self._build(symmetrize=self.symmetrize, min_degree=self.min_degree)
+        return self._build(**self._edges())
 
     @property
     def graph_(self) -> csr_array:
@@ -636,9 +645,8 @@ feature_names_in_
         _check_mode(self.mode, ("weights", "connectivity", "distance"))
         self.__dict__.pop("result_", None)
         x = self._validated(X, ensure_min_samples=2)
-        names = ("duplicates", "search", "symmetrize", "min_degree")
-        own = {name: getattr(self, name) for name in names}
-        plan = self._learn(x, stacklevel=4, **own)
+        own = {"duplicates": self.duplicates, "search": self.search}
+        plan = self._learn(x, stacklevel=4, **own, **self._edges())
         if self.mode == "distance":
             self._check_distances()
         self._plain = self.mode != "weights" and _name(plan.method) == "knn"
@@ -648,6 +656,10 @@ feature_names_in_
         self._seed = int(state or 0)
         self._n_features_out = self.n_samples_fit_
         return plan
+
+    def _edges(self) -> dict[str, Any]:
+        names = ("symmetrize", "min_degree", "weights")
+        return {name: getattr(self, name) for name in names}
 
     def _build(self, **settings: Any) -> Graph:
         """Build a graph of the rows."""

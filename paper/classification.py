@@ -147,6 +147,7 @@ def _sigma(setting: Setting, sets: list[data.Set]) -> None:
                 k=case["k"],
                 sigma=case["sigma"],
                 scale="standard",
+                preset="paper",
                 workers=setting.workers,
             )
             knn, nnk = (100 * line["error"] for line in found.lines)

@@ -41,7 +41,7 @@ def run(setting: Setting) -> None:
     lines = []
     for name, x in (("seven", seven()), ("circles", circles())):
         graphs = [
-            (method, build_graph(x, k=5, sigma=1.0, method=method))
+            (method, build_graph(x, k=5, sigma=1.0, method=method, preset="paper"))
             for method in _METHODS
         ]
         lines += [
@@ -53,5 +53,5 @@ def run(setting: Setting) -> None:
         figures.save(setting.out / f"example_{name}.png", picture)
     write_csv(setting.out / "example.csv", ("data", "method", "edges"), lines)
     points = Features.of(seven(), name="seven")
-    found = explain(points, 0, k=5, sigma=1.0)
+    found = explain(points, 0, k=5, sigma=1.0, preset="paper")
     figures.save(setting.out / "example_center.png", draw_explanation(found, points))

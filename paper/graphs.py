@@ -57,7 +57,7 @@ def build(kind: Kind, x: NDArray[Any], seed: int = 0) -> tuple[Graph, float]:
     _compiled(kind.method)
     k = min(kind.k, len(x) - 1)
     if kind.matched:
-        k = _matching(kind, x, build_graph(x, k=k).n_edges)
+        k = _matching(kind, x, build_graph(x, k=k, preset="paper").n_edges)
     start = time.perf_counter()
     graph = build_graph(
         x,
@@ -65,6 +65,7 @@ def build(kind: Kind, x: NDArray[Any], seed: int = 0) -> tuple[Graph, float]:
         method=kind.method,
         symmetrize=kind.rule,
         min_degree=kind.min_degree,
+        preset="paper",
         seed=seed,
     )
     return graph, time.perf_counter() - start
@@ -75,7 +76,9 @@ def _matching(kind: Kind, x: NDArray[Any], edges: int) -> int:
     low, high = 1, min(2 * kind.k, len(x) - 1)
 
     def count(k: int) -> int:
-        return build_graph(x, k=k, method=kind.method, symmetrize=kind.rule).n_edges
+        return build_graph(
+            x, k=k, method=kind.method, symmetrize=kind.rule, preset="paper"
+        ).n_edges
 
     while low < high:
         middle = (low + high) // 2

@@ -37,6 +37,7 @@ def tested(
         lc=GRID if "kstar" in methods else None,
         cv=5,
         scale="standard",
+        preset="paper",
         seed=cases[0]["seed"],
         workers=setting.workers,
     )

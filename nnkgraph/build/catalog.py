@@ -14,9 +14,12 @@ from nnkgraph.runtime import registry
 
 
 def catalog(folders: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Describe the plug-ins of some folders, and the rules where asked for."""
+    """Describe the plug-ins of some folders, rules and presets where asked for."""
+    others = {"rules": _rules, "presets": _presets}
     return {
-        folder: _rules() if folder == "rules" else [*_ours(folder), *_foreign(folder)]
+        folder: others[folder]()
+        if folder in others
+        else [*_ours(folder), *_foreign(folder)]
         for folder in folders
     }
 
@@ -54,6 +57,15 @@ def _default(field: dataclasses.Field[Any]) -> Any:
         return field.default
     made: Any = field.default_factory
     return "(required)" if made is dataclasses.MISSING else made()
+
+
+def _presets() -> list[dict[str, Any]]:
+    from nnkgraph.build.presets import PRESETS
+
+    return [
+        {"name": name, "about": one.in_words(), "parameters": {}}
+        for name, one in PRESETS.items()
+    ]
 
 
 def _rules() -> list[dict[str, Any]]:

@@ -60,14 +60,22 @@ def build_graph(
         Plug-ins as ``name`` or ``name:key=value,...`` (``nnkgraph list`` shows them),
         or objects. A kernel may also be a function of (n, d) and (m, d) rows that
         returns their (n, m) similarities.
-    sigma : float or {"auto", "kth-max", "local", "matlab"}, optional
-        Bandwidth of the kernel, where it has one; by default "auto".
+    preset : {"paper", "classify", "cluster", "propagate"}, optional
+        What a graph of regressions (nnk, omp, mp, l1) is for: values for ``sigma``,
+        ``symmetrize``, ``min_degree`` and ``weights`` where those are None.
+        "paper" is the paper to the letter.
+    sigma : float or {"auto", "kth-max", "kth-mean", "local", "matlab"}, optional
+        Bandwidth of the kernel, where it has one; by default as the preset says.
     symmetrize : str, optional
         Rule that joins the two directions; by default the one that suits the method.
     min_weight : float
         Lighter edges are dropped.
-    min_degree : int
-        Every node's own so many heaviest edges stay, whatever the rule says.
+    min_degree : int, optional
+        Every node's own so many heaviest edges stay, whatever the rule says; by
+        default as the preset says for the rules of the errors, and 0 for others.
+    weights : {"regression", "kernel", "one"}, optional
+        What edges weigh once they are chosen: what the method gives, the similarity of
+        the two nodes, or 1.
     scale : {"none", "standard", "minmax", "unit"}
         Scaling of the features.
     duplicates : {"merge", "keep", "error"}
@@ -173,6 +181,7 @@ def build_graph(
                 grown=growth.grown if growth else 0,
                 facts=report.growth_facts(growth, rows) if growth else {},
                 tips=advice(settings),
+                kernel=kernel if settings.weights == "kernel" else None,
                 workers=run.pool.workers,
                 warnings=tuple(run.warnings),
                 notes=(*found.notes, *run.notes),
@@ -204,7 +213,7 @@ def find_candidates(
     """
     chosen, running = split(options, SearchCall)
     features = features_of(features)
-    settings = Settings.of(features, **chosen)
+    settings = Settings.of(features, preset="paper", **chosen)  # for any bandwidth
     with open_run(features, settings, running) as run:
         found = run.find()
     said = [one for one in run.warnings if one not in features.warnings]
@@ -236,7 +245,7 @@ def advice(settings: Settings) -> str:
         tips.append("`kernel='cosine'`")
     if settings.min_degree == 0 and rule != "none":
         tips.append("`min_degree=3`")
-    if rule == "error":
+    if rule == "error" and settings.min_degree == 0:
         tips.append("`symmetrize='error-union'`")
     local = getattr(kernel, "sigma", None) in {None, "local"}
     if kernel.nearness in DISTANCES and not local and settings.method.local:
@@ -279,6 +288,9 @@ class Solved:
     tips: str = ""
     """What to try where nodes are left alone."""
 
+    kernel: kernels.Kernel | None = None
+    """With its bandwidth, where edges weigh what it says."""
+
     workers: int = 1
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -291,7 +303,12 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
     """
     candidates, found, rows = solved.candidates, solved.found, solved.rows
     settings = solved.settings
-    rule, min_weight = settings["rule"], settings["min_weight"]
+    rule, min_weight, kernel = settings["rule"], settings["min_weight"], solved.kernel
+    similar = None
+    if kernel is not None:
+        from nnkgraph.build.weights import Similar
+
+        similar = Similar(kernel, candidates, min_weight)
     adjacency, dropped = symmetrize(
         candidates,
         found,
@@ -300,11 +317,14 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         min_degree=settings["min_degree"],
         own=solved.own,
         first=rows.kept_copies,
+        similar=similar,
     )
     kept = None if candidates.exact and not solved.grown else candidates.index
     bare = Graph(adjacency, None, rule == "none", found.errors, kept)
     if bridge is not None:
         bare = bridge(bare)
+    if settings.get("weights") == "one":
+        bare.adjacency.data[:] = 1.0
     graph = rounded_graph(with_copies(bare, rows), settings.get("digits", 0))
     graph = replace(graph, ids=solved.ids)
     method: methods.Method = registry.create("methods", settings["method"])

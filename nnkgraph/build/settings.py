@@ -10,6 +10,7 @@ import numpy as np
 
 from nnkgraph import __version__
 from nnkgraph.build import report
+from nnkgraph.build.presets import preset_of, with_sigma
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
@@ -63,6 +64,7 @@ class SolveCall(SearchCall, total=False):
 
     method: Any
     sigma: str | float | None
+    preset: str | None
 
 
 class GraphCall(SolveCall, total=False):
@@ -70,7 +72,8 @@ class GraphCall(SolveCall, total=False):
 
     symmetrize: str | None
     min_weight: float
-    min_degree: int
+    min_degree: int | None
+    weights: str | None
     connect: str
     grow: float | None
     max_k: int | None
@@ -92,6 +95,7 @@ class Settings:
     rule: str
     min_weight: float = 1e-8
     min_degree: int = 0
+    weights: str = "regression"
     scale: str = "none"
     duplicates: str = "merge"
     seed: int = 0
@@ -111,18 +115,28 @@ class Settings:
         sigma: str | float | None = None,
         search: Any = "auto",
         symmetrize: str | None = None,
+        min_degree: int | None = None,
+        weights: str | None = None,
         max_k: int | None = None,
+        preset: str | None = None,
         **others: Any,
     ) -> Settings:
         """Check everything that can be checked before the work begins.
 
         Plug-ins are names such as ``"nnk"`` or ``"l1:eta=0.1"``, or objects; the other
-        keywords are fields. What does not go together is a `ParameterError`, data with
-        too few rows an `InputError`.
+        keywords are fields. What is None is as the preset says. What does not go
+        together is a `ParameterError`, data with too few rows an `InputError`.
         """
         weigher: methods.Method = plugin_of("methods", method)
         similarity, finder = kernel_of(kernel, sigma), plugin_of("search", search)
-        made = cls(0, weigher, similarity, finder, symmetrize or weigher.rule, **others)
+        usual = preset_of(preset, weigher)
+        if sigma is None:
+            similarity = with_sigma(similarity, kernel, usual)
+        rule = symmetrize or usual.symmetrize or weigher.rule
+        if min_degree is None:
+            min_degree = usual.min_degree if rule.startswith("error") else 0
+        others |= {"min_degree": min_degree, "weights": weights or usual.weights}
+        made = cls(0, weigher, similarity, finder, rule, **others)
         made._check_names()
         number = _checked_k(k, features)
         made = replace(made, k=number, max_k=max_k or 8 * number)
@@ -146,6 +160,10 @@ class Settings:
             raise ParameterError("min_weight and min_degree must not be negative")
         _check_choice("scale", self.scale, SCALES)
         _check_choice("policy for duplicates", self.duplicates, POLICIES)
+        if self.weights != "regression":
+            from nnkgraph.build.weights import check_weights
+
+            check_weights(self.weights, self.method, self.kernel)
         self.method.check(self.kernel)
         if self.kernel.base == "gram" and self.scale != "none":
             raise ParameterError("similarities cannot be scaled: leave scale out")
@@ -167,11 +185,12 @@ class Settings:
     def read(cls, stored: Mapping[str, Any], features: Features) -> Settings:
         """Return what a graph was built with, from its provenance.
 
-        A bandwidth that was taken from the data is the number that it was.
+        A bandwidth that was taken from the data is the number that it was. What is
+        not stored is as it was before there were presets.
         """
         names = {one.name for one in fields(cls)} - {"rule"}
         known = {name: value for name, value in stored.items() if name in names}
-        made = cls.of(features, **known, symmetrize=stored["rule"])
+        made = cls.of(features, **known, symmetrize=stored["rule"], preset="paper")
         kernel: Any = made.kernel
         if kernel.needs_all_rows:
             made = replace(made, kernel=replace(kernel, sigma=stored["sigma"]))
@@ -198,6 +217,8 @@ class Settings:
             values |= {"grow": self.grow, "max_k": self.max_k}
         if self.digits:
             values["digits"] = self.digits
+        if self.weights != "regression":
+            values["weights"] = self.weights
         return values
 
     def facts(self, features: Features) -> dict[str, Any]:

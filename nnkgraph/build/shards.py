@@ -396,7 +396,7 @@ def search_shard(
     """Find the candidates of a part of the rows: `find_candidates` for a shard."""
     chosen, running = split(options, SearchCall)
     features = features_of(features)
-    settings = Settings.of(features, **chosen)
+    settings = Settings.of(features, preset="paper", **chosen)
     if not settings.search.by_groups:
         check_by_rows(settings.search)
     with runs.open_run(features, settings, running, shard=shard) as run:
@@ -445,7 +445,8 @@ def merge_groups(
     facts = {**found[0].facts}
     del facts["shard"]
     names = ("k", "kernel", "search", "scale", "duplicates", "seed")
-    settings = Settings.of(features, **{name: facts[name] for name in names})
+    given = {name: facts[name] for name in names}
+    settings = Settings.of(features, preset="paper", **given)
     what, one, two = checkpoint.difference(facts, settings.facts(features))
     if what:
         raise InputError(f"{features.name}: {what} is {two}, and the shards have {one}")
@@ -630,6 +631,11 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
     if "sigma" in whole:
         settings["sigma"] = mean_bandwidth(whole["sigma"])
     about = part.solve.about if part.solve else {}
+    kernel: Any = None
+    if settings.get("weights") == "kernel":
+        kernel = registry.create("kernels", settings["kernel"])
+        if kernel.needs_all_rows:
+            kernel = replace(kernel, sigma=settings["sigma"])
     return Solved(
         candidates,
         Neighborhoods(whole["weights"], whole.get("errors"), whole.get("certificate")),
@@ -640,6 +646,7 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
         ids or None,
         facts={"shards": len(found)},
         tips=str(about.get("tips", "")),
+        kernel=kernel,
         warnings=tuple(map(str, about.get("warnings", ()))),
         notes=candidates.notes,
     )
@@ -661,6 +668,11 @@ def _check_settings(settings: dict[str, Any], part: Part) -> None:
         method = registry.create("methods", settings["method"])
         check_rule(settings["rule"], has_error=method.has_error, method="")
         Settings.check_digits(settings.get("digits", 0))
+        if "weights" in settings:
+            from nnkgraph.build.weights import check_weights
+
+            kernel = registry.create("kernels", settings["kernel"])
+            check_weights(settings["weights"], method, kernel)
         sane = (
             settings["min_degree"] >= 0
             and 0 <= settings["min_weight"] < math.inf

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nnkgraph.build.weights import Similar
     from nnkgraph.data import Candidates, Neighborhoods
 
 
@@ -68,18 +69,20 @@ def symmetrize(
     min_degree: int = 0,
     own: FloatArray | None = None,
     first: IndexArray | None = None,
+    similar: Similar | None = None,
 ) -> tuple[Any, int]:
     """Turn directed weights into an adjacency matrix (CSR), symmetric to the bit.
 
     Each node's own ``min_degree`` heaviest edges stay, whatever the rule says. ``own``
     has every node's similarity with itself, which scales what counts as a tie, and
-    ``first`` the lowest row with the same values, where rows may be identical. Returned
-    is also how many pairs with a positive weight in some direction got no edge.
+    ``first`` the lowest row with the same values, where rows may be identical. Edges
+    weigh what ``similar`` says of their ends, where it is given. Returned is also how
+    many pairs with a positive weight in some direction got no edge.
     """
     index, weights, errors = candidates.index, found.weights, found.errors
-    n = len(index)
+    n, far = len(index), candidates.distance
     if rule == "none":
-        return _directed(index, weights, min_weight)
+        return _directed(candidates, weights, min_weight, similar)
     if errors is None and rule.startswith("error"):
         raise ParameterError(f"rule {rule!r} needs the errors of the nodes")
     known = _Known(
@@ -89,6 +92,7 @@ def symmetrize(
         np.ones(n) if own is None else own,
         np.arange(n) if first is None else first,
         *_least_protected(index, weights, min_degree),
+        similar,
     )
     start, positive = np.zeros(n + 1, np.int64), 0
     for rows in row_slices(n, 16 * index.shape[1]):
@@ -99,9 +103,14 @@ def symmetrize(
     indices = arrays.new_array(2 * positive, index_dtype(max(n, 2 * positive)))
     data = arrays.new_array(2 * positive, np.float64)
     indptr, end, dropped = np.zeros(n + 1, np.int64), 0, 0
-    for rows, arriving in _incoming(index, weights, start):
-        leaving = _leaving(index[rows], weights[rows])
-        i, j, weight, lost = _joined(rows.start, leaving, arriving, known)
+    lengths = _incoming(index, far, start) if similar else itertools.repeat(None)
+    for (rows, arriving), more in zip(
+        _incoming(index, weights, start), lengths, strict=False
+    ):
+        leaving, apart = _leaving(index[rows], weights[rows]), None
+        if more:
+            apart = _leaving(index[rows], far[rows])[2], more[1][2]
+        i, j, weight, lost = _joined(rows.start, leaving, arriving, known, apart)
         np.add.at(indptr[1:], i, 1)
         place = slice(end, end + len(j))
         indices[place], data[place] = j, weight
@@ -124,6 +133,7 @@ class _Known:
     least: FloatArray
     last: IndexArray
     """The weight and the target of each node's last protected edge."""
+    similar: Similar | None
 
     def protects(
         self, i: IndexArray, j: IndexArray, weight: FloatArray
@@ -184,11 +194,16 @@ def _leaving(index: IndexArray, weights: FloatArray) -> _Edges:
 
 
 def _joined(
-    first: int, leaving: _Edges, arriving: _Edges, known: _Known
+    first: int,
+    leaving: _Edges,
+    arriving: _Edges,
+    known: _Known,
+    apart: tuple[FloatArray, FloatArray] | None,
 ) -> tuple[IndexArray, IndexArray, FloatArray, int]:
     """Return the edges of a block of rows, and how many pairs got none.
 
     Pairs are those with a positive weight of which the lower node is in the block.
+    ``apart`` has the lengths of the edges that leave and arrive.
     """
     from scipy.sparse import csr_array
 
@@ -200,15 +215,23 @@ def _joined(
         both.append(csr_array((number, other, start), shape))
         both[-1].has_canonical_format = True
     union = both[0] + both[1]
-    leaves = np.concatenate([[0.0], leaving[2]])[union.data & 0xFFFFFFFF]
-    arrives = np.concatenate([[0.0], arriving[2]])[union.data >> 32]
+    place = union.data & 0xFFFFFFFF, union.data >> 32
+    leaves = np.concatenate([[0.0], leaving[2]])[place[0]]
+    arrives = np.concatenate([[0.0], arriving[2]])[place[1]]
     i = np.repeat(np.arange(first, first + shape[0]), np.diff(union.indptr))
-    mutual = (union.data > 0xFFFFFFFF) & (union.data & 0xFFFFFFFF > 0)
+    mutual = (place[0] > 0) & (place[1] > 0)
     some = (leaves > 0.0) | (arrives > 0.0)
     i, j = i[some], union.indices[some]
     weight = known.decide(i, j, leaves[some], arrives[some], mutual[some])
     edge = weight > 0.0
-    return i[edge], j[edge], weight[edge], int((~edge & (i < j)).sum())
+    lost, i, j, weight = int((~edge & (i < j)).sum()), i[edge], j[edge], weight[edge]
+    if apart is not None and known.similar is not None:
+        lengths = (
+            np.concatenate([[np.inf], own])[at[some][edge]]
+            for own, at in zip(apart, place, strict=True)
+        )
+        weight = known.similar(i, j, np.minimum(*lengths))
+    return i, j, weight, lost
 
 
 def _incoming(
@@ -265,9 +288,13 @@ def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> Any:
 
 
 def _directed(
-    index: IndexArray, weights: FloatArray, min_weight: float
+    candidates: Candidates,
+    weights: FloatArray,
+    min_weight: float,
+    similar: Similar | None,
 ) -> tuple[Any, int]:
     """Return all neighborhoods as rows, and how many positive weights they lack."""
+    index = candidates.index
     n, m = index.shape
     start, positive = np.zeros(n + 1, np.int64), 0
     for rows in row_slices(n, 32 * m):
@@ -281,6 +308,9 @@ def _directed(
     for rows in row_slices(n, 32 * m):
         kept = (weights[rows] >= min_weight) & (weights[rows] > 0)
         row, target, weight = kept.nonzero()[0], index[rows][kept], weights[rows][kept]
+        if similar:
+            lengths = candidates.distance[rows][kept]
+            weight = similar(row + rows.start, target, lengths)
         order = np.lexsort((target, row))
         place = slice(start[rows.start], start[rows.stop])
         indices[place], data[place] = target[order], weight[order]

@@ -102,10 +102,15 @@ _SHARED: dict[str, Decorator] = {
     ),
     "search": _plugin("search", "--search", "auto", "How candidates are found."),
     "executor": _plugin("executors", "--executor", "processes", "Where workers run."),
+    "preset": click.option(
+        "--preset",
+        type=click.Choice(["paper", "classify", "cluster", "propagate"]),
+        help="What a graph is for: defaults of options that are not given.",
+    ),
     "sigma": click.option(
         "--sigma",
         type=types.SIGMA,
-        show_default="auto",
+        show_default="as the preset says",
         help="Bandwidth of the kernel, in the features' unit, or its rule.",
     ),
     "scale": words(

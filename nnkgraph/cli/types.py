@@ -21,7 +21,7 @@ CONFIG = "NNKGRAPH_CONFIG"
 FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 """What there are plug-ins of."""
 
-_RULES = ("auto", "kth-max", "local", "matlab")
+_RULES = ("auto", "kth-max", "kth-mean", "local", "matlab")
 """Of the bandwidth."""
 
 _UNITS = ("", "k", "m", "g", "t", "p")

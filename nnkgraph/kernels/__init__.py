@@ -123,7 +123,7 @@ class Plain:
         return np.tile(self.terms, (len(distance), 1))
 
 
-RULES = ("auto", "kth-max", "local", "matlab")
+RULES = ("auto", "kth-max", "kth-mean", "local", "matlab")
 
 SMALLEST, LARGEST = 1e-150, 1e150
 """Beyond these the square of a bandwidth leaves the range of float64."""
@@ -163,7 +163,8 @@ class WithBandwidth(Plain):
             # fsum is exact, so the bandwidth does not depend on the order of the rows
             distance = math.fsum(farthest) / max(1, len(farthest))
         # Only candidates identical to their nodes leave no scale; any will do then.
-        return replace(self, sigma=distance / 3 if distance > 0 else 1.0)
+        distance /= 1 if self.sigma == "kth-mean" else 3
+        return replace(self, sigma=distance if distance > 0 else 1.0)
 
     @property
     def needs_all_rows(self) -> bool:

@@ -30,6 +30,7 @@ class CompareCall(RunningOptions, total=False):
 
     kernel: Any
     sigma: str | float | None
+    preset: str | None
     search: Any
     scale: str
     seed: int
@@ -44,7 +45,7 @@ class Comparison:
     """One line per method, rule and k."""
 
     lines: list[dict[str, Any]]
-    sigma: float | None
+    sigma: float | None  # of the regressions, where there are any
     search: str
     notes: list[str]
 
@@ -105,14 +106,15 @@ def compare(
         with run.progress("search", n) as on_rows:
             found = first.search.find(run.wanted(min(n - 1, first.width), on_rows))
         reference = _cut(found, min(DEFAULT_K, numbers[-1]))
-        fitted = first.kernel.fit(reference)
+        fitted = {name: own.kernel.fit(reference) for name, own in each.items()}
         with run.progress("solve", len(each) * len(numbers), "graphs") as on_graphs:
             for name, own in each.items():
                 for number in numbers:
-                    lines += _lines(run, name, own, number, found, fitted)
+                    lines += _lines(run, name, own, number, found, fitted[name])
                     on_graphs(1)
     rows = run.rows
-    bandwidth = fitted.bandwidth(reference)
+    main = next((one for one in each if each[one].method.has_error), methods[0])
+    bandwidth = fitted[main].bandwidth(reference)
     copies = [f"{rows.copies} copies of rows are left out"] if rows.copies else []
     return Comparison(lines, bandwidth, found.backend, [*found.notes, *copies])
 
@@ -153,7 +155,12 @@ def _lines(
         begin = time.perf_counter()
         own = report.own_similarity(x, candidates, fitted, method)
         adjacency, _ = symmetrize(
-            candidates, solved, rule=rule, min_weight=min_weight, own=own
+            candidates,
+            solved,
+            rule=rule,
+            min_weight=min_weight,
+            min_degree=chosen.min_degree,
+            own=own,
         )
         facts = report.facts(Graph(adjacency))
         names = ("edges", "edges_per_node", "components", "isolated")

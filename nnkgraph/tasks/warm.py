@@ -293,7 +293,7 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
             build(Features(SparseGram.of(csr_array(near))), kernel="precomputed"),
         ],
         "sigma": lambda: [
-            build(sigma=one) for one in ("kth-max", "local", "matlab", 0.5)
+            build(sigma=one) for one in ("kth-max", "kth-mean", "local", "matlab", 0.5)
         ],
     }
     for name in registry.names("methods"):

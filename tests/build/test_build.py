@@ -68,7 +68,7 @@ def by_hand(x, k, sigma=None):
 def test_a_graph_is_what_the_algorithm_says(n, d, seed, data):
     x = np.random.default_rng(seed).normal(size=(n, d))
     k = data.draw(st.integers(1, min(n - 1, 12)))
-    graph = build_graph(x, k=k)
+    graph = build_graph(x, k=k, preset="paper")
     expected, J = by_hand(x, k)
     assert graph.adjacency.toarray() == pytest.approx(expected, abs=1e-7)
     assert graph.errors == pytest.approx(J, abs=1e-9)
@@ -77,7 +77,7 @@ def test_a_graph_is_what_the_algorithm_says(n, d, seed, data):
 
 
 def test_a_unit_square_has_four_edges():
-    graph = build_graph([[0, 0], [0, 1], [1, 0], [1, 1]], k=2)
+    graph = build_graph([[0, 0], [0, 1], [1, 0], [1, 1]], k=2, preset="paper")
     assert graph.n_edges == 4
     assert symmetric(graph)
     assert len(set(graph.adjacency.data)) == 1
@@ -281,7 +281,7 @@ class TestKernels:
             assert graph.errors[i] == pytest.approx(value, abs=1e-9 * K[i, i])
 
     def test_linear_warns_of_hubs(self, digits):
-        report = build_graph(digits, kernel="linear").report
+        report = build_graph(digits, kernel="linear", preset="paper").report
         assert "try `scale='unit'`" in report["warnings"][0]
 
 
@@ -352,7 +352,7 @@ def test_c13_an_offset_of_a_billion_is_nothing(digits):
 
 
 def test_min_degree_leaves_no_node_alone(digits):
-    loose = build_graph(digits, sigma=2.0)
+    loose = build_graph(digits, sigma=2.0, min_degree=0)
     assert loose.report["isolated"] > 0
     tight = build_graph(digits, sigma=2.0, min_degree=3, min_weight=0.0)
     assert tight.report["isolated"] == 0
@@ -361,7 +361,7 @@ def test_min_degree_leaves_no_node_alone(digits):
 
 def test_many_isolated_nodes_bring_a_hint():
     x = np.random.default_rng(0).normal(size=(400, 30))
-    report = build_graph(x, k=8).report
+    report = build_graph(x, k=8, preset="paper").report
     assert report["isolated"] > 4
     assert "`min_degree=3`" in report["warnings"][0]
 

@@ -68,9 +68,10 @@ def test_options_after_the_solution_may_change(x, tmp_path):
     ],
 )
 def test_d15_a_checkpoint_of_another_run_is_refused(x, tmp_path, changed, named):
-    build_graph(x, k=8, resume=tmp_path / "c")
+    how = {"k": 8, "preset": "paper"}
+    build_graph(x, **how, resume=tmp_path / "c")
     with pytest.raises(InputError, match=named):
-        build_graph(x, **{"k": 8, **changed}, resume=tmp_path / "c")
+        build_graph(x, **{**how, **changed}, resume=tmp_path / "c")
 
 
 def test_d15_other_features_and_versions_are_refused(x, tmp_path, monkeypatch):

@@ -401,7 +401,7 @@ def test_f05_a_foreign_shard_is_named_with_its_difference(
 def test_f05_shards_of_other_rows_rules_candidates_and_kinds_are_named(
     refused, x, knn, tmp_path
 ):
-    settings = {"k": 7, "search": knn}
+    settings = {"k": 7, "search": knn, "preset": "paper"}
     one = parts(tmp_path, "graph", x, count=2, **settings)[0]
     number = Shard(2, 2)
     write_part(
@@ -616,7 +616,10 @@ def test_merge_writes_like_the_others(run, x, knn, tmp_path, monkeypatch):
         (["--max-k", "20"], "--max-k needs all rows"),
         (["--sigma", "auto"], "--search precomputed:path=FILE"),
         (["--method", "kalofolias"], "looks at all rows at once"),
-        (["--dry-run"], "sigma 'auto' needs the candidates of all rows"),
+        (
+            ["--dry-run", "--preset", "paper"],
+            "sigma 'auto' needs the candidates of all rows",
+        ),
     ],
 )
 def test_options_that_need_all_rows_are_refused(run, points, tmp_path, options, words):

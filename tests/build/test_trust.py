@@ -273,7 +273,6 @@ def test_copies_that_see_only_each_other_are_counted(duplicates):
     ("options", "said", "unsaid"),
     [
         ({}, ["`min_degree=3`", "`symmetrize='error-union'`", "`sigma='local'`"], []),
-        ({"min_degree": 1, "sigma": "local"}, ["error-union"], ["min_degree", "sigma"]),
         ({"method": "eps:radius=0.01"}, ["`connect='mst'`"], ["error-union"]),
         ({"kernel": "linear", "scale": "unit"}, ["cosine"], ["`scale", "`sigma"]),
         ({"kernel": "linear"}, ["`scale='unit'`"], ["`sigma"]),
@@ -282,13 +281,16 @@ def test_copies_that_see_only_each_other_are_counted(duplicates):
 def test_advice_names_what_was_not_tried(options, said, unsaid):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 60)) ** 3
-    lines = build_graph(x, k=3, **options).report["warnings"]
-    line = next((line for line in lines if "isolated" in line), "")
-    if options.get("min_degree") and not line:
-        return
-    assert line
+    lines = build_graph(x, k=3, preset="paper", **options).report["warnings"]
+    line = next(line for line in lines if "isolated" in line)
     assert all(word in line for word in said)
     assert not any(word in line for word in unsaid)
+
+
+def test_nothing_about_edges_is_advised_where_each_nodes_heaviest_stay():
+    x = np.random.default_rng(0).normal(size=(300, 60)) ** 3
+    (line,) = build_graph(x, k=3, sigma=0.1, min_degree=1).report["warnings"][1:]
+    assert "isolated; try `sigma='local'` or `connect='mst'`" in line
 
 
 def test_info_shows_how_many_candidates_nodes_kept(run, tmp_path):

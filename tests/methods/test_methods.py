@@ -49,7 +49,10 @@ def neighborhoods(x, method, k=30, kernel="gaussian", **options):
 @pytest.mark.parametrize("data", ["digits", "roll"])
 def test_omp_is_nnk(request, data, kernel):
     x = request.getfixturevalue(data)[:700]
-    nnk, omp = (build_graph(x, k=20, method=m, kernel=kernel) for m in ("nnk", "omp"))
+    nnk, omp = (
+        build_graph(x, k=20, method=m, kernel=kernel, preset="paper")
+        for m in ("nnk", "omp")
+    )
     difference = abs(nnk.adjacency - omp.adjacency)
     # Kernels of finite rank have a ridge of 1e-8, and so matrices of condition 1e8.
     tolerance = 1e-9 if kernel == "gaussian" else 1e-6

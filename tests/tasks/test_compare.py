@@ -15,7 +15,7 @@ ROLL = SAMPLES / "swiss_roll.npy"
 
 @pytest.fixture(scope="module")
 def roll():
-    return compare(np.load(ROLL), k=range(10, 51, 5))
+    return compare(np.load(ROLL), k=range(10, 51, 5), preset="paper")
 
 
 def curve(found, method, rule=None):

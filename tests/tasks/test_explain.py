@@ -170,7 +170,7 @@ def test_a_candidate_on_a_plane_counts_as_beyond_it():
 
 
 def test_a_penalty_drops_what_is_not_similar_enough_on_its_own():
-    found = explain(ROLL, 3, k=20, method="l1:eta=0.1")
+    found = explain(ROLL, 3, k=20, method="l1:eta=0.1", preset="paper")
     for entry in found.candidates:
         assert entry["unwanted"] == (entry["similarity"] <= 0.1)
         if entry["kept"]:
@@ -326,7 +326,7 @@ def area(corners):
 
 
 def test_the_picture_has_what_it_names(seven):
-    found = explain(seven, 0, k=6)
+    found = explain(seven, 0, k=6, preset="paper")
     figure = draw_explanation(found, read_one(seven))
     axes = figure.axes[0]
     names = [text.get_text() for text in axes.texts]

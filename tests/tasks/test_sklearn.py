@@ -231,7 +231,8 @@ def test_spectral_clustering_takes_the_graph_and_the_pipeline():
 )
 def test_isomap_takes_distances(isomap):
     isomap = isomap or Isomap(metric="precomputed")
-    pipeline = make_pipeline(NNKTransformer(mode="distance"), isomap)
+    how = {"mode": "distance", "preset": "paper"}
+    pipeline = make_pipeline(NNKTransformer(**how), isomap)
     train = pipeline.fit_transform(X[:600])
     test = pipeline.transform(X[600:800])
     assert train.shape == (600, 2)

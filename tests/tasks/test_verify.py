@@ -88,7 +88,9 @@ def test_searches_pass(copied, tmp_path, search):
     assert ("recall" in check.figures) == (built.candidates is not None)
 
 
-@pytest.mark.parametrize("sigma", ["auto", "kth-max", "local", "matlab", 2.5])
+@pytest.mark.parametrize(
+    "sigma", ["auto", "kth-max", "kth-mean", "local", "matlab", 2.5]
+)
 def test_bandwidths_pass_and_are_missed_when_wrong(copied, sigma):
     for kernel in ("gaussian", "laplacian"):
         built = build_graph(copied, k=8, kernel=kernel, sigma=sigma)
@@ -139,7 +141,7 @@ def test_ties_that_rounding_decides_pass():
 
 @pytest.mark.parametrize("options", [{"connect": "mst"}, {"digits": 4}, {"grow": 1e-3}])
 def test_what_comes_after_the_rule_passes(copied, options):
-    built = build_graph(copied, k=5, **options)
+    built = build_graph(copied, k=5, **options, preset="paper")
     assert not verify(copied, built).failed
     if "connect" in options:
         assert len(built.bridges)

@@ -193,6 +193,8 @@ def _defaults_into(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     kernel = registry.create("kernels", settings["kernel"])
     check_distances(kernel)
     made: dict[str, Any] = {}
+    if settings["preset"] is not None:
+        return made
     if settings["min_degree"] is None:
         made["min_degree"] = _MIN_DEGREE
     # A bandwidth may be in the kernel's own words, and methods may need a single one.
@@ -305,7 +307,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     show_default="neighbors",
     help="Name of the graph in the AnnData file.",
 )
-@options.shared("k method kernel sigma search")
+@options.shared("preset k method kernel sigma search")
 @click.option(
     "--symmetrize",
     type=click.Choice(["error", "error-union", "max", "mean", "min", "mutual", "none"]),
@@ -321,9 +323,15 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
 @click.option(
     "--min-degree",
     type=types.whole(0),
-    show_default="0, or 3 with --into",
+    show_default="as the preset says, or 3 with --into",
     metavar="M",
     help="Every node's own M heaviest edges stay, whatever rule and --min-weight say.",
+)
+@click.option(
+    "--weights",
+    type=click.Choice(["regression", "kernel", "one"]),
+    show_default="as the preset says",
+    help="What edges weigh: what the method gives, the similarity of two nodes, or 1.",
 )
 @options.words(
     "--connect",
@@ -402,7 +410,6 @@ def command(
     target = _target(features, output, into, key_added, shard)
     if into is not None:
         settings |= _defaults_into(into, settings)
-    settings["min_degree"] = settings["min_degree"] or 0
     # Mistakes in words are found before time is spent on reading.
     registry.create("methods", settings["method"])
     registry.create("kernels", settings["kernel"])

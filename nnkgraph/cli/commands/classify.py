@@ -74,7 +74,7 @@ def confusion_table(title: str, classes: list[str], table: list[list[int]]) -> s
 @click.option(
     "--sigma",
     type=types.SIGMAS,
-    show_default="auto",
+    show_default="as the preset says",
     help="Bandwidths of the kernel, in the unit of the scaled features, or rules.",
 )
 @click.option(
@@ -87,7 +87,7 @@ def confusion_table(title: str, classes: list[str], table: list[list[int]]) -> s
     show_default="5 where there is something to choose or no test part",
     help="Folds of the cross-validation.",
 )
-@options.shared("kernel scale search workers executor")
+@options.shared("preset kernel scale search workers executor")
 @options.seed("Draws the test part and the folds.")
 @options.output(
     "Predictions of the test rows, weights of the classes and J: .csv or .npz."

@@ -73,7 +73,10 @@ def below(facts: dict[str, Any]) -> str:
     if against:
         lines.insert(3, ("kept although", f"{against} excluded pairwise"))
     if "edges" in facts:
-        lines.append(("edges in the graph", f"{facts['edges']}, rule {facts['rule']}"))
+        text = f"{facts['edges']}, rule {facts['rule']}"
+        if facts["weights"] != "regression":
+            text += f", weights {facts['weights']}"
+        lines.append(("edges in the graph", text))
     return "\n".join(f"{name:<19}  {_short(value)}" for name, value in lines)
 
 
@@ -103,7 +106,7 @@ def _short(value: object, digits: int = 6) -> str:
     metavar="FILE",
     show_default="features with 2 or 3 columns, or a plane",
 )
-@options.shared("k method kernel sigma search scale workers executor seed")
+@options.shared("preset k method kernel sigma search scale workers executor seed")
 @options.for_features
 @options.shared("no_clobber json")
 def command(

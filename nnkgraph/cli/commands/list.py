@@ -5,13 +5,15 @@ import click
 from nnkgraph.cli import options, talk, types
 from nnkgraph.cli.command import Command
 
+_LISTED = [*types.FOLDERS, "rules", "presets"]
+
 
 @click.command(cls=Command)
-@click.argument("what", type=types.Word([*types.FOLDERS, "rules"]), required=False)
+@click.argument("what", type=types.Word(_LISTED), required=False)
 @options.shared("json")
 @options.config_opt
 def command(what: str | None, json: bool) -> None:
-    """List methods, kernels, searches, executors, formats or rules.
+    """List what there is: plug-ins, rules and presets.
 
     With parameters and their defaults, written as they are typed:
     name:parameter=value,...  A package that adds some is named with them.
@@ -23,7 +25,7 @@ def command(what: str | None, json: bool) -> None:
     """
     from nnkgraph.build.catalog import catalog
 
-    listed = catalog([what] if what else [*types.FOLDERS, "rules"])
+    listed = catalog([what] if what else _LISTED)
     if json:
         from json import dumps
 

@@ -17,7 +17,7 @@ from nnkgraph.cli.files import Files
 @options.candidates(
     "Candidates per query.", default="30, or all rows where there are fewer"
 )
-@options.shared("method kernel sigma search scale")
+@options.shared("preset method kernel sigma search scale")
 @click.option(
     "--normalize", is_flag=True, help="Divide the weights of every query by their sum."
 )

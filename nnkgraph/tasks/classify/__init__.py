@@ -415,6 +415,7 @@ def classify(
     search: str = "auto",
     scale: str = "none",
     seed: int = 0,
+    preset: str | None = None,
     **options: Unpack[RunningOptions],
 ) -> Classified:
     """Classify test rows by their neighbors among training rows.
@@ -433,6 +434,8 @@ def classify(
     k, sigma, lc : value or sequence
         Of several values, cross-validation chooses for every method: the fewest
         mistakes, then the smallest k, then the smallest sigma or L/C.
+    preset : str, optional
+        As for ``build_graph``: the rule for sigma where none is given.
     cv : int, optional
         Folds of the cross-validation. By default 5 where several values are given or
         there is no test part, else none.
@@ -458,7 +461,13 @@ def classify(
         _numbers(labeled, k, count),
         _listed(sigma),
         _listed(lc),
-        {"kernel": kernel, "search": search, "scale": scale, "seed": seed},
+        {
+            "kernel": kernel,
+            "search": search,
+            "scale": scale,
+            "seed": seed,
+            "preset": preset,
+        },
     )
     _, running = settings.split(options, RunningOptions)
     best, found, predictions, said = trials, None, None, []

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph.data import Features
+    from nnkgraph.kernels import Kernel
     from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
@@ -79,7 +80,7 @@ def doctor(
     settings = Settings.of(features, **given)
     knn = registry.create("methods", "knn")
     with open_run(features, settings, running, methods=[knn]) as run:
-        searched = search(run)
+        searched = search(run, _plain(features, given))
         figures = {
             **_all_figures(features, searched, columns),
             "scale": given["scale"],
@@ -145,6 +146,11 @@ def _all_figures(
     }
 
 
+def _plain(features: Features, given: dict[str, Any]) -> Kernel:
+    """Return the kernel of methods without an error, before it is fitted."""
+    return Settings.of(features, **{**given, "method": "knn"}).kernel
+
+
 def _suggested(
     searched: SearchedRows, given: dict[str, Any], figures: dict[str, Any]
 ) -> Suggestion | None:
@@ -152,8 +158,9 @@ def _suggested(
     better, reasons = better_options(searched, given["scale"], figures)
     if better:
         changed = {**given, **better}
-        settings = Settings.of(searched.run.features, **changed)
-        again = search(searched.run.again(settings))
+        features = searched.run.features
+        settings = Settings.of(features, **changed)
+        again = search(searched.run.again(settings), _plain(features, changed))
         found = suggest(again, free_sigma=_is_free(changed))
         if found:
             better |= found.settings
@@ -163,4 +170,4 @@ def _suggested(
 
 def _is_free(given: dict[str, Any]) -> bool:
     """Return whether sigma was left to a rule."""
-    return given["sigma"] in {None, "auto"} and ":" not in given["kernel"]
+    return given["sigma"] in {None, "auto", "kth-mean"} and ":" not in given["kernel"]

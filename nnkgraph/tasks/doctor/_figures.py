@@ -31,7 +31,7 @@ _ONE_LENGTH = 1e-3  # lengths that differ by a smaller share are the same
 # the first is about exp(-1/2), 0.61; with a narrower one it is less.
 _ALIKE_LAST, _ALIKE_RANDOM = 0.65, 0.35
 
-# What is put side by side; the first is the default of ``build``.
+# What is put side by side, after the default of ``build``.
 GRAPHS = (
     ("nnk", "error", 0),
     ("nnk", "error", 3),
@@ -93,7 +93,7 @@ def graph_facts(searched: SearchedRows) -> list[dict[str, Any]]:
     """Describe the graph of every rule."""
     names = ("edges", "edges_per_node", "components", "isolated")
     lines = []
-    for method, rule, least in GRAPHS:
+    for method, rule, least in dict.fromkeys([("nnk", *searched.usual), *GRAPHS]):
         facts = searched.facts(method=method, symmetrize=rule, min_degree=least)
         way = {"method": method, "symmetrize": rule, "min_degree": least}
         lines.append(way | {name: facts[name] for name in names})
@@ -108,8 +108,8 @@ def overlap_facts(searched: SearchedRows, sigma: str | None = None) -> dict[str,
     edges of mutual kNN that NNK has; both are 1 where there are no edges.
     """
     nnk, mutual = (
-        searched.graph(method, rule, 0, sigma).adjacency.astype(bool)
-        for method, rule in (("nnk", "error"), ("knn", "mutual"))
+        searched.graph(*way, sigma).adjacency.astype(bool)
+        for way in (("nnk", *searched.usual), ("knn", "mutual", 0))
     )
     both, mine, theirs = map(searched.edges, (nnk.multiply(mutual), nnk, mutual))
     either = mine + theirs - both

@@ -102,7 +102,8 @@ def _better_scale(
             why += "; these have one length already, rows that come later may not"
         return "unit", why
     products = nearness == "inner-product"
-    if products and searched.facts()["isolated"] > 0.01 * len(searched.rows.x):
+    alone = searched.facts(min_degree=0)["isolated"] if products else 0
+    if alone > 0.01 * len(searched.rows.x):
         return "unit", "inner products favor long rows, which become hubs"
     return "", ""
 
@@ -405,10 +406,7 @@ def _overlap(figures: dict[str, Any]) -> Iterator[Finding]:
     say = partial(Finding, "does NNK matter here?")
     common = figures["overlap"]["jaccard"]
     gone = 1 - figures["overlap"]["covered"]
-    nnk, mutual = (
-        figures["graphs"][_figures.GRAPHS.index(way)]["edges_per_node"]
-        for way in (("nnk", "error", 0), ("knn", "mutual", 0))
-    )
+    nnk, *_, mutual, _ = (line["edges_per_node"] for line in figures["graphs"])
     yield say(
         f"edges per node: NNK {nnk:.2f}, mutual kNN {mutual:.2f}; overlap of the two "
         f"(Jaccard) {common:.2f}"

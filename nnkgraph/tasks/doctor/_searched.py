@@ -54,6 +54,9 @@ class SearchedRows:
     run: Run
     candidates: Candidates
     kernel: Kernel
+    plain: Kernel
+    """For methods without an error, which no preset changes."""
+
     _solved: dict[tuple[str, bool], Neighborhoods] = field(default_factory=dict)
     _facts: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
 
@@ -66,6 +69,12 @@ class SearchedRows:
     def settings(self) -> Settings:
         """What the graphs are made with."""
         return self.run.settings
+
+    @property
+    def usual(self) -> tuple[str, int]:
+        """The rule and the ``min_degree`` of NNK."""
+        made = self.settings
+        return (made.rule, made.min_degree) if made.method.has_error else ("error", 0)
 
     @property
     def k(self) -> int:
@@ -122,7 +131,7 @@ class SearchedRows:
                     self.run.pool,
                     self.rows.x,
                     self.lists,
-                    kernel=self._kernel(local=local),
+                    kernel=self._kernel(method, local=local),
                     method=registry.create("methods", method),
                     points=self.points,
                     k=self.settings.k,
@@ -156,7 +165,7 @@ class SearchedRows:
     ) -> tuple[Candidates, Neighborhoods, FloatArray | None]:
         """Return what a graph is made of; the last is what scales the errors."""
         weigher: Method = registry.create("methods", method)
-        kernel = self._kernel(local=sigma == "local" and not self.is_local)
+        kernel = self._kernel(method, local=sigma == "local" and not self.is_local)
         own = report.own_similarity(self.rows.x, self.candidates, kernel, weigher)
         return self.candidates, self.solved(method, sigma), own
 
@@ -169,11 +178,15 @@ class SearchedRows:
         *,
         method: str = "nnk",
         symmetrize: str | None = None,
-        min_degree: int = 0,
+        min_degree: int | None = None,
         sigma: str | None = None,
     ) -> dict[str, Any]:
         """Describe the graph that ``build_graph`` makes so; each is built once."""
-        rule = symmetrize or registry.create("methods", method).rule
+        weigher: Method = registry.create("methods", method)
+        usual, least = self.usual
+        rule = symmetrize or (usual if weigher.has_error else weigher.rule)
+        if min_degree is None:
+            min_degree = least if rule.startswith("error") else 0
         key = method, rule, min_degree, None if self.is_local else sigma
         if key not in self._facts:
             self._facts[key] = self._described(self.graph(*key))
@@ -187,9 +200,10 @@ class SearchedRows:
         proof = report.certificate(self.solved(method, sigma), self.origin)
         return proof.nodes_failed if proof else 0
 
-    def _kernel(self, *, local: bool) -> Kernel:
+    def _kernel(self, method: str, *, local: bool) -> Kernel:
         if not local:
-            return self.kernel
+            weigher: Method = registry.create("methods", method)
+            return self.kernel if weigher.has_error else self.plain
         name = registry.spec(self.settings.kernel).partition(":")[0]
         return kernel_of(name, "local").fit(self.candidates)
 
@@ -317,12 +331,16 @@ class SampledRows(SearchedRows):
         }
 
 
-def search(run: Run) -> SearchedRows:
-    """Search all rows, or a sample of them where they are many."""
+def search(run: Run, plain: Kernel) -> SearchedRows:
+    """Search all rows, or a sample of them where they are many.
+
+    The second kernel is for methods without an error.
+    """
     kernel, x, k = run.settings.kernel, run.rows.x, run.settings.k
     n = len(x)
     if n <= MOST or kernel.base == "gram":
-        return SearchedRows(run, *run.find_and_fit())
+        found, fitted = run.find_and_fit()
+        return SearchedRows(run, found, fitted, plain.fit(found))
     each = seconds(Costs(n, work_columns(x), k, kernel.nearness).exact) / n
     nodes = int(np.clip(_SECONDS / (each * (k + _DRAWN)), *_NODES))
     rng = np.random.default_rng(run.settings.seed)
@@ -339,7 +357,13 @@ def search(run: Run) -> SearchedRows:
     numbers = np.concatenate([rows, more])
     fitted = kernel.fit(drawn)
     return SampledRows(
-        run, drawn, fitted, searched=searched, numbers=numbers, nodes=nodes
+        run,
+        drawn,
+        fitted,
+        plain.fit(drawn),
+        searched=searched,
+        numbers=numbers,
+        nodes=nodes,
     )
 
 

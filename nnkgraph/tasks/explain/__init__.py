@@ -276,7 +276,9 @@ def explain_built(
     running = Running(executor="serial", progress=progress or Stages())
     found = _explained(features, known.settings, running, node, known.find)
     edges = int(graph.adjacency[[found.node]].nnz)
-    facts = {**found.facts, "edges": edges, "rule": graph.provenance["rule"]}
+    weights = graph.provenance.get("weights", "regression")
+    rule = graph.provenance["rule"]
+    facts = {**found.facts, "edges": edges, "rule": rule, "weights": weights}
     notes = [*found.notes, *remark_on_error(facts["error"], graph, found.node)]
     return replace(found, facts=facts, notes=notes)
 

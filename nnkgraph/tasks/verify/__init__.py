@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import IndexArray
 
+_TINY = float(np.finfo(np.float64).tiny)  # what an edge weighs at least
 ERROR = 1e-10  # difference of errors J, in units of K_qq, that counts as equal
 
 
@@ -116,7 +117,7 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
         rest = ("errors", "edges", "weights")
         lost = [Check(one, "not checked", derived.search.text) for one in rest]
         return [derived.search, *lost]
-    found = judge(derived.given, graph.adjacency, recipe)
+    found = judge(derived.given, graph.adjacency, recipe, _fixed(space, derived))
     if recipe.bridged and graph.bridges is None:
         found = _with_lost_bridges(found, space, derived.width)
     search, outside = derived.search, int(found.outside.sum())
@@ -125,6 +126,27 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
         search = replace(search, status="FAILED", text=text)
     errors = _errors_check(graph, derived, space)
     return [search, errors, _edges_check(found, space), _weights_check(found, space)]
+
+
+def _fixed(space: Space, derived: Derived) -> Any:
+    """Return a function that says what chosen edges weigh; None: what nodes give."""
+    recipe, least = space.recipe, max(space.recipe.min_weight, _TINY)
+    if recipe.weights == "regression":
+        return None
+
+    def between(one: Any, two: Any, there: Any) -> tuple[Any, Any]:
+        low, high = np.ones((2, len(one)))
+        for p in np.flatnonzero(there) if recipe.weights == "kernel" else ():
+            i, j = int(one[p]), int(two[p])
+            known = [derived.width]
+            local = recipe.sigma_rule == "local"
+            if local:  # the larger similarity counts
+                known = [width for width in derived.widths[[i, j]] if width > 0]
+            low[p] = max(least, *(similarity(space, i, j, width) for width in known))
+            high[p] = 1.0 if local and len(known) < 2 else low[p]
+        return low, high
+
+    return between
 
 
 def _edges_check(found: Verdict, space: Space) -> Check:
@@ -142,7 +164,7 @@ def _edges_check(found: Verdict, space: Space) -> Check:
 
 def _weights_check(found: Verdict, space: Space) -> Check:
     """Compare the weights of edges that should be there."""
-    if not space.recipe.solvable:
+    if not space.recipe.solvable and space.recipe.weights == "regression":
         text = f"method {space.recipe.method} weighs all nodes at once"
         return Check("weights", "not checked", text)
     wrong, largest = int(found.wrong.sum()), float(found.difference.max(initial=0.0))
@@ -262,6 +284,7 @@ def _with_lost_bridges(found: Verdict, space: Space, sigma: float | None) -> Ver
     for p in np.flatnonzero(found.extra | found.outside | found.wrong):
         value = similarity(space, int(found.one[p]), int(found.two[p]), sigma)
         value = max(value, space.recipe.min_weight)
+        value = 1.0 if space.recipe.weights == "one" else value
         if abs(found.weight[p] - value) <= space.recipe.tolerance * value:
             for marks in bad.values():
                 marks[p] = False
@@ -277,6 +300,7 @@ def _bridges_check(
     place = np.searchsorted(space.origin, space.first[bridges])
     similar = [similarity(space, int(i), int(j), sigma) for i, j in place]
     expected = np.maximum(np.array(similar, np.float64), space.recipe.min_weight)
+    expected[:] = 1.0 if space.recipe.weights == "one" else expected
     weight = np.asarray(graph.adjacency[bridges[:, 0], bridges[:, 1]]).ravel()
     wrong = int((np.abs(weight - expected) > space.recipe.tolerance * expected).sum())
     before = connected_components(bare.adjacency, directed=False)[0]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Outcome = tuple[Any, Any, Any]
     Side = np.recarray[Any, Any]
+    Fixed = Callable[[IndexArray, IndexArray, Bools], tuple[FloatArray, FloatArray]]
 
 TIE = 1e-12  # errors closer than this share of K_qq are equal
 EXISTENCE = 1e-9  # weights this close to the threshold may be kept or dropped
@@ -105,8 +106,14 @@ def pairs_of(given: Given, adjacency: Any, rule: str) -> tuple[IndexArray, Index
     return key // given.n, key % given.n
 
 
-def judge(given: Given, adjacency: Any, recipe: Recipe) -> Verdict:
-    """Compare every stored weight with what it may be."""
+def judge(
+    given: Given, adjacency: Any, recipe: Recipe, fixed: Fixed | None = None
+) -> Verdict:
+    """Compare every stored weight with what it may be.
+
+    Where ``fixed`` says between what two numbers the weights of edges are, what nodes
+    give to each other decides only whether there is an edge.
+    """
     relative = recipe.tolerance
     one, two = pairs_of(given, adjacency, recipe.rule)
     weight = np.asarray(adjacency[one, two]).ravel() if len(one) else np.zeros(0)
@@ -115,17 +122,23 @@ def judge(given: Given, adjacency: Any, recipe: Recipe) -> Verdict:
     good, some = np.zeros(len(one), bool), np.zeros(len(one), bool)
     decided = np.ones(len(one), bool)
     expected, gap = np.full(len(one), np.nan), np.full(len(one), np.inf)
+    between = None if fixed is None else fixed(one, two, weight > 0)
     ways = _with_heavy(_outcomes(given, recipe, one, two, a, b), recipe, a, b)
     for possible, *ends, least in ways:
         low, high = (np.broadcast_to(end, len(one)) for end in ends)
-        room = slack + relative * np.maximum(weight, np.where(high < np.inf, high, 0))
+        heavy = np.where(high < np.inf, high, 0)
+        heavy = heavy if between else np.maximum(weight, heavy)
+        room = slack + relative * heavy
         drop = possible & (low - slack <= least + EXISTENCE)
         keep = possible & (high + slack > 0) & (high + room >= least - EXISTENCE)
+        decided &= ~possible | (high < np.inf)
+        if between:
+            low, high = between
+            room = relative * high
         fits = (weight >= low - room) & (weight <= high + room)
-        fits &= weight >= least * (1 - 2 * relative)
+        fits &= (between is not None) | (weight >= least * (1 - 2 * relative))
         good |= np.where(weight > 0, keep & fits, drop)
         some |= keep
-        decided &= ~possible | (high < np.inf)
         nearest = np.clip(weight, low, high)
         closer = possible & (np.abs(nearest - weight) < gap)
         expected = np.where(closer, nearest, expected)
@@ -139,7 +152,7 @@ def judge(given: Given, adjacency: Any, recipe: Recipe) -> Verdict:
         expected,
         difference=np.where(there & decided, gap / np.where(there, weight, 1.0), 0.0),
         decided=decided,
-        loose=there & (slack > relative * weight),
+        loose=there & (slack > relative * weight) & (between is None),
         outside=there & ~a.maybe & ~(b.maybe & (recipe.rule != "none")),
         extra=extra,
         missing=missing,

@@ -106,6 +106,7 @@ class Derived:
     own: Any = None
     error: Any = None  # J of the nodes that were looked at
     residual: float = 0.0
+    widths: Any = None  # (n,) bandwidths, where they are local; nan: not looked at
 
 
 def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> Derived:
@@ -215,7 +216,8 @@ def sigma_check(
         known = np.where(np.isfinite(reach) & (reach > 0), reach, 3.0)
     largest = rule == "kth-max"
     middle = float(known.max(initial=0.0) if largest else math.fsum(known))
-    middle = middle / 3 / (1 if largest else max(1, len(known)))
+    share = 1 if rule == "kth-mean" else 3  # of the distance
+    middle = middle / share / (1 if largest else max(1, len(known)))
     figures: dict[str, Any] = {"stored": stored, "derived": middle, "nodes": len(known)}
     if sample is None:
         derived = middle if middle > 0 else 1.0
@@ -228,7 +230,7 @@ def sigma_check(
         return Check.of("sigma", good, text, **figures), stored
     if len(known) < 2:
         return Check("sigma", "not checked", "the sample is too small"), stored
-    spread = float(np.std(known / 3, ddof=1)) / math.sqrt(len(known))
+    spread = float(np.std(known / share, ddof=1)) / math.sqrt(len(known))
     spread *= math.sqrt(max(0.0, (n - sample) / (n - 1)))
     figures["standard_error"] = spread
     good = abs(middle - stored) <= 4.5 * spread + 1e-10 * stored
@@ -260,13 +262,14 @@ def _solved(
         low = graph.errors * (1 - recipe.rounding)
         high = graph.errors * (1 + recipe.rounding)
     sides, keys, residual = [], [], 0.0
-    best = np.zeros(len(looked))
+    best, widths = np.zeros(len(looked)), np.full(n, np.nan)
     with progress("solve", len(looked)) as on_rows:
         for place, (node, one) in enumerate(zip(looked, lists, strict=True)):
             local = width
             if recipe.sigma_rule == "local":
                 usable = np.isfinite(reach[place]) and reach[place] > 0
                 local = max(reach[place] / 3, 1e-150) if usable else 1.0
+                widths[node] = local
             stored = None if graph.errors is None else float(graph.errors[node])
             found, complete = weighed(space, int(node), one, local, stored)
             index, side = ranges(recipe, one, found, complete)
@@ -289,4 +292,4 @@ def _solved(
         row, column = np.nonzero(graph.candidates >= 0)
         listed = np.sort(row * n + graph.candidates[row, column].astype(np.int64))
     given = Given(n, key[order], side, seen, low, high, own, group, listed)
-    return Derived(looked, sigma, search, width, given, own, best, residual)
+    return Derived(looked, sigma, search, width, given, own, best, residual, widths)

@@ -71,6 +71,7 @@ class Recipe:
     digits: int = 0
     grow: bool = False
     bridged: bool = False
+    weights: str = "regression"
 
     @property
     def nearness(self) -> str:
@@ -178,6 +179,7 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
             digits=int(known.get("digits", known.get("round", 0))),
             grow=known.get("grow") is not None,
             bridged=known.get("connect", "none") != "none",
+            weights=str(known.get("weights", "regression")),
         )
     except (ParameterError, TypeError, ValueError, AttributeError) as error:
         said = f"the graph's provenance is damaged: {error}"
