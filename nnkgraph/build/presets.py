@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ class Preset:
     """A rule; None takes the method's own."""
 
     about: str = ""
+
+    def weights_for(self, kernel: Kernel) -> str:
+        """Return the weights, where a kernel has them: see ``build.weights``."""
+        able = self.weights != "kernel" or (
+            kernel.form and kernel.nearness in DISTANCES
+        )
+        return self.weights if able else PAPER.weights
 
     def in_words(self) -> str:
         """Return what it is for and its values."""

@@ -135,7 +135,10 @@ class Settings:
         rule = symmetrize or usual.symmetrize or weigher.rule
         if min_degree is None:
             min_degree = usual.min_degree if rule.startswith("error") else 0
-        others |= {"min_degree": min_degree, "weights": weights or usual.weights}
+        others |= {
+            "min_degree": min_degree,
+            "weights": weights or usual.weights_for(similarity),
+        }
         made = cls(0, weigher, similarity, finder, rule, **others)
         made._check_names()
         number = _checked_k(k, features)

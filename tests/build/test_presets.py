@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nnkgraph import build_graph, classify, compare, doctor, explain, kernels, query
-from nnkgraph.build.presets import DEFAULT, PRESETS
+from nnkgraph.build.presets import DEFAULT, PRESETS, Preset
 from nnkgraph.build.settings import Settings
 from nnkgraph.data import Features
 from nnkgraph.errors import ParameterError
@@ -57,7 +57,16 @@ def test_what_is_given_goes_before_a_preset(name):
 def test_other_rules_than_those_of_errors_protect_no_edges():
     for rule in ("max", "mean", "min", "mutual", "none"):
         assert settings(symmetrize=rule, preset="cluster")[1] == 0
-    assert settings(symmetrize="error-union", preset="cluster")[1] == 3
+    least = PRESETS["cluster"].min_degree
+    assert settings(symmetrize="error-union", preset="cluster")[1] == least
+
+
+def test_a_preset_asks_no_kernel_for_what_it_lacks(monkeypatch):
+    monkeypatch.setitem(PRESETS, "cluster", Preset(weights="kernel"))
+    for kernel in ("gaussian", "laplacian", "cosine"):
+        assert settings(kernel=kernel, preset="cluster")[2] == "kernel"
+    for kernel in ("linear", "polynomial", "lle"):
+        assert settings(kernel=kernel, preset="cluster")[2] == "regression"
 
 
 def test_an_unknown_preset_is_refused():
