@@ -137,7 +137,7 @@ class Settings:
             min_degree = usual.min_degree if rule.startswith("error") else 0
         others |= {
             "min_degree": min_degree,
-            "weights": weights or usual.weights_for(similarity),
+            "weights": weights or usual.weights_for(similarity, rule),
         }
         made = cls(0, weigher, similarity, finder, rule, **others)
         made._check_names()
