@@ -110,7 +110,7 @@ paper: $(VENV)/installed  ## run the paper's experiments (DATA=DIR OUT=DIR QUICK
 	$(BIN)/python -m paper $(PAPER) $(if $(DATA),--data $(DATA)) --out $(OUT) $(if $(QUICK),--quick) $(if $(DOWNLOAD),--download)
 
 study: $(VENV)/installed  ## compare graphs by what they are good for (DATA=DIR OUT=DIR QUICK=1)
-	$(BIN)/python -m paper study --data $(DATA) --out $(OUT) -j auto $(if $(QUICK),--quick)
+	$(BIN)/python -m paper study noise node --data $(DATA) --out $(OUT) -j auto $(if $(QUICK),--quick)
 
 fuzz: $(VENV)/installed  ## damage files and kill commands for ten minutes (FUZZ="--seconds 60 --seed 1")
 	$(BIN)/python -m fuzz $(FUZZ)

@@ -23,15 +23,17 @@ EXPERIMENTS = {
 }
 """Names that users type, and the modules behind them; what takes longest is last."""
 
-STUDY = {"study": "study"}
-"""Beyond the paper: run only where it is asked for by name."""
+STUDY = {"study": "study", "noise": "noise", "node": "node"}
+"""Beyond the paper: run only where they are asked for by name."""
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m paper", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", help=f"{', '.join(EXPERIMENTS)} [all of them], study"
+        "names",
+        nargs="*",
+        help=f"{', '.join(EXPERIMENTS)} [all of them], {', '.join(STUDY)}",
     )
     parser.add_argument("--data", type=Path, help="a folder of .npz files with X and y")
     parser.add_argument(

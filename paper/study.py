@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from nnkgraph.formats import write_file
 from nnkgraph.runtime.limits import granted_cpus
 from paper import data, figures
 from paper.results import Row, Table, mean, where, write_csv
@@ -30,6 +31,7 @@ ROWS = 1500
 _KEYS = ("data", "print", "rows", "graph")
 _VALUES = ("sigma", "edges_per_node", "isolated", "components", *TASKS)
 _LARGER_IS_BETTER = {"leiden", "spectral", "trustworthiness", "continuity"}
+_SHOWN = ("loo", "propagate_L", "propagate_Lsym", "leiden", "spectral")
 _DRAWS = 2000
 """Bootstrap samples of the sets."""
 
@@ -58,6 +60,7 @@ def run(setting: Setting) -> None:
     summary = [_line(kind, found) for kind in wanted]
     columns = list(summary[0])
     write_csv(setting.out / "study_means.csv", columns, summary)
+    write_file(setting.out / "study.md", _table(summary).encode())
     figures.save(setting.out / "study_sigma.png", _over_sigma(found))
     figures.save(setting.out / "study.png", _differences(summary))
 
@@ -116,6 +119,20 @@ def _line(kind: Kind, rows: list[Row]) -> Row:
     return line
 
 
+def _table(summary: list[Row]) -> str:
+    """Return what docs/study.md shows: means, and sets better and worse."""
+    head = ["graph", "edges", "isolated", *(_TITLES[one] for one in _SHOWN)]
+    lines = [head, ["---"] * len(head)]
+    for row in summary:
+        tasks = [
+            f"{row[one]:.3f} ({row[f'{one}_better']}/{row[f'{one}_worse']})"
+            for one in _SHOWN
+        ]
+        alone = f"{100 * row['isolated']:.2f} %"
+        lines.append([row["graph"], f"{row['edges_per_node']:.1f}", alone, *tasks])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 _TIE = 1e-3
 """Differences below a tenth of a percent are none."""
 
@@ -131,8 +148,7 @@ def _interval(gain: np.ndarray) -> tuple[float, float]:
 def _over_sigma(rows: list[Row]) -> Any:
     """Draw every task over the bandwidth."""
     figure, axes = figures.panels(2, 3)
-    shown = ("loo", "propagate_L", "propagate_Lsym", "leiden", "spectral")
-    for panel, task in zip(axes.flat, (*shown, "edges_per_node"), strict=True):
+    for panel, task in zip(axes.flat, (*_SHOWN, "edges_per_node"), strict=True):
         for weights, mark in (("regression", "s-"), ("one", "o--"), ("kernel", "^:")):
             points = []
             for multiple in MULTIPLES:
@@ -163,7 +179,7 @@ _TITLES = {
 
 def _differences(summary: list[Row]) -> Any:
     """Draw what every graph gains over the paper's, with its interval."""
-    shown = ("loo", "propagate_L", "propagate_Lsym", "leiden", "spectral")
+    shown = _SHOWN
     figure, axes = figures.panels(1, len(shown), width=3.4, height=11.0)
     at = np.arange(len(summary))[::-1]
     for panel, task in zip(axes[0], shown, strict=True):

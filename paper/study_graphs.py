@@ -208,6 +208,7 @@ def graph_of(ready: Prepared, kind: Kind) -> tuple[Any, Any, float | None]:
         "method": kind.method,
         "kernel": "gaussian" if kind.kernel == "unit" else kind.kernel,
         "candidates": found,
+        "preset": "paper",
     }
     if kind.sigma in LOCAL:
         how["kernel"] = Local(share=LOCAL[str(kind.sigma)])

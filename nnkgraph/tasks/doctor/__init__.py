@@ -156,16 +156,17 @@ def _suggested(
 ) -> Suggestion | None:
     """Try options out, with another scale or kernel where the features need it."""
     better, reasons = better_options(searched, given["scale"], figures)
+    columns = figures["columns"]
     if better:
         changed = {**given, **better}
         features = searched.run.features
         settings = Settings.of(features, **changed)
         again = search(searched.run.again(settings), _plain(features, changed))
-        found = suggest(again, free_sigma=_is_free(changed))
+        found = suggest(again, free_sigma=_is_free(changed), columns=columns)
         if found:
             better |= found.settings
             return replace(found, settings=better, reasons=[*reasons, *found.reasons])
-    return suggest(searched, free_sigma=_is_free(given))
+    return suggest(searched, free_sigma=_is_free(given), columns=columns)
 
 
 def _is_free(given: dict[str, Any]) -> bool:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.doctor._searched import SearchedRows
 
 
-SAME_GRAPH = 0.8  # share of common edges from which on two graphs are nearly the same
 LOCAL = 4.0  # q95 / q05 of the k-th distances from which on sigma is local
-_MUTUAL: dict[str, Any] = {"method": "knn", "symmetrize": "mutual"}
+_BOTH_WAYS: tuple[dict[str, Any], str] = (
+    {"symmetrize": "mean"},
+    "communities of embeddings come out better where edges may be one-sided",
+)
 _WAYS: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, "the default rule leaves no node isolated"),
     ({"min_degree": 3}, "the default rule isolates nodes, `min_degree=3` none"),
@@ -108,13 +110,18 @@ def _better_scale(
     return "", ""
 
 
-def suggest(searched: SearchedRows, *, free_sigma: bool) -> Suggestion | None:
+def suggest(
+    searched: SearchedRows, *, free_sigma: bool, columns: dict[str, Any]
+) -> Suggestion | None:
     """Try options in turn and return the first without isolated nodes, if any.
 
     A free sigma was left to a rule: a better one may be taken.
     """
+    ways = _WAYS
+    if columns and columns["embeddings"] and searched.has_sigma:
+        ways = (_BOTH_WAYS, *_WAYS)
     for base, first in _bases(searched, free_sigma=free_sigma):
-        for way, reason in [*_saturated_options(searched, base), *_WAYS]:
+        for way, reason in ways:
             settings = {**way, **base}
             options = {k: v for k, v in settings.items() if k != "kernel"}
             facts = searched.facts(**options)
@@ -145,23 +152,6 @@ def _bases(
 def _is_wide(spread: float | None) -> bool:
     """Return whether one bandwidth does not fit all distances; None is no bound."""
     return spread is None or spread >= LOCAL
-
-
-def _saturated_options(
-    searched: SearchedRows, base: dict[str, Any]
-) -> list[tuple[dict[str, Any], str]]:
-    """Return mutual kNN as the first choice where NNK gives nearly the same graph."""
-    if not _figures.support_facts(searched)["saturated"]:
-        return []
-    same = _figures.overlap_facts(searched, base.get("sigma"))["jaccard"]
-    if same < SAME_GRAPH:
-        return []
-    reason = (
-        f"NNK keeps more than {100 * SATURATED:.0f} % of the candidates and shares "
-        f"{100 * same:.0f} % of the edges with mutual kNN, which is simpler and faster"
-    )
-    kept = f"{reason}; `min_degree=3` keeps nodes from being isolated"
-    return [(_MUTUAL, reason), ({**_MUTUAL, "min_degree": 3}, kept)]
 
 
 _FAR = 0.1  # above this growing candidates would not come to an end soon
