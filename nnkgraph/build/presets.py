@@ -69,15 +69,19 @@ def preset_of(name: str | None, method: Method) -> Preset:
     return DEFAULT if name is None else PRESETS[name]
 
 
-def with_sigma(kernel: Kernel, given: Any, preset: Preset) -> Kernel:
+def with_sigma(
+    kernel: Kernel, given: Any, preset: Preset, *, fixed: bool = False
+) -> Kernel:
     """Return a kernel with the bandwidth of a preset, unless it has its own.
 
     It was given as a name or a class then: objects and parameters say what they want.
+    A fixed bandwidth is one for all nodes.
     """
     from nnkgraph.kernels import WithBandwidth
 
     named = isinstance(given, type) or (isinstance(given, str) and ":" not in given)
     if named and isinstance(kernel, WithBandwidth):
-        made: Kernel = replace(kernel, sigma=preset.sigma)
+        local = fixed and preset.sigma == "local"
+        made: Kernel = replace(kernel, sigma=PAPER.sigma if local else preset.sigma)
         return made
     return kernel

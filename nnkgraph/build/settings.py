@@ -119,6 +119,7 @@ class Settings:
         weights: str | None = None,
         max_k: int | None = None,
         preset: str | None = None,
+        k_check: bool = False,
         **others: Any,
     ) -> Settings:
         """Check everything that can be checked before the work begins.
@@ -131,7 +132,9 @@ class Settings:
         similarity, finder = kernel_of(kernel, sigma), plugin_of("search", search)
         usual = preset_of(preset, weigher)
         if sigma is None:
-            similarity = with_sigma(similarity, kernel, usual)
+            # What lies outside of candidates is known where sigma is not made of them.
+            fixed = k_check or others.get("grow") is not None
+            similarity = with_sigma(similarity, kernel, usual, fixed=fixed)
         rule = symmetrize or usual.symmetrize or weigher.rule
         if min_degree is None:
             min_degree = usual.min_degree if rule.startswith("error") else 0
