@@ -91,6 +91,7 @@ class _NeighborsBase(base.BaseEstimator):
     def _learn(self, x: Any, *, stacklevel: int = 3, **settings: Any) -> Settings:
         """Check the parameters against the rows, and keep the rows."""
         n = x.shape[0]
+        self._workers  # noqa: B018 - refused before anything is learned
         if self.n_neighbors is not None:
             check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
             if self.n_neighbors >= n:

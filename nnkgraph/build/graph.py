@@ -123,7 +123,7 @@ def build_graph(
     >>> x = np.random.default_rng(0).normal(size=(100, 3))
     >>> graph = nnkgraph.build_graph(x, k=10)
     >>> graph
-    <Graph: 100 nodes, 225 edges>
+    <Graph: 100 nodes, 236 edges>
     >>> graph.report.certificate.nodes_failed
     0
     """

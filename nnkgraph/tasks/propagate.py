@@ -307,7 +307,7 @@ def propagate(
     >>> labels[10:] = ""  # only ten are known
     >>> found = nnkgraph.propagate(graph, nnkgraph.Labels.of(labels))
     >>> found.facts["labelled"], found.facts["predicted"]
-    (10, 88)
+    (10, 90)
     """
     progress = progress or Stages()
     labels = labels.for_rows(graph.n_nodes, graph.ids, name)

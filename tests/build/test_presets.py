@@ -93,7 +93,8 @@ def test_a_graph_stores_what_was_resolved_and_is_read_as_it_was_built():
             Settings.read(graph.provenance, ROWS),
         )
         assert again.min_degree == made.min_degree == graph.provenance["min_degree"]
-        assert again.kernel.sigma == graph.provenance["sigma"]
+        local = made.kernel.sigma == "local"
+        assert again.kernel.sigma == ("local" if local else graph.provenance["sigma"])
         assert again.weights == made.weights
 
 
@@ -108,17 +109,17 @@ def test_a_graph_from_before_there_were_presets_is_read_as_it_was():
 
 def test_the_file_of_options_stands_above_a_preset(run, tmp_path):
     np.save(tmp_path / "x.npy", X)
-    (tmp_path / "o.toml").write_text('preset = "cluster"\nmin-degree = 2\n')
+    (tmp_path / "o.toml").write_text('preset = "classify"\nmin-degree = 2\n')
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
     run("build", tmp_path / "x.npy", "-o", one, "--config", tmp_path / "o.toml")
-    wanted = ("--sigma", str(PRESETS["cluster"].sigma), "--min-degree", "2")
+    wanted = ("--sigma", str(PRESETS["classify"].sigma), "--min-degree", "2")
     run("build", tmp_path / "x.npy", "-o", two, *wanted)
     assert one.read_bytes() == two.read_bytes()
 
 
 def test_all_tasks_have_the_same_bandwidth():
     """Query, explain, compare, doctor, classify and estimators do as build does."""
-    for name in (None, *PRESETS):
+    for name in ("paper", "classify", "cluster"):
         how = {"k": 10, "preset": name}
         sigma = build_graph(X, **how).provenance["sigma"]
         assert query(X, X[:2] + 0.1, **how).report["sigma"] == sigma
@@ -141,9 +142,30 @@ def test_a_comparison_builds_what_build_does():
         assert line["edges"] == build_graph(X, k=10, **how).n_edges
 
 
-def test_a_shard_refuses_the_rule_of_the_default(run, tmp_path):
+def test_every_node_has_its_own_bandwidth_by_default():
+    assert Settings.of(ROWS, k=10).kernel.sigma == "local"
+    found = query(X, X[:2] + 0.1, k=10)
+    assert (
+        found.report["sigma"]
+        == query(X, X[:2] + 0.1, k=10, sigma="local").report["sigma"]
+    )
+    assert NNKTransformer(n_neighbors=10).fit(X).kernel_ == "gaussian:sigma=local"
+
+
+def test_candidates_grow_with_one_bandwidth_for_all():
+    for how in ({"grow": 0.1}, {"k_check": True}):
+        plain = build_graph(X, k=5, sigma="auto")
+        assert (
+            build_graph(X, k=5, **how).provenance["sigma"] == plain.provenance["sigma"]
+        )
+        with pytest.raises(ParameterError, match="another sigma"):
+            build_graph(X, k=5, sigma="local", **how)
+
+
+def test_a_shard_of_the_default_needs_no_other_rows(run, tmp_path):
     np.save(tmp_path / "x.npy", X)
-    out = tmp_path / "1.npz"
-    told = run("build", tmp_path / "x.npy", "-o", out, "--shard", "1/2")
+    call = ("build", tmp_path / "x.npy", "--shard", "1/2", "-o", tmp_path / "1.npz")
+    assert run(*call).code == 0
+    told = run(*call, "--preset", "paper")
     assert told.code == 2
     assert "needs the candidates of all rows" in told.err

@@ -46,9 +46,9 @@ def test_inner_products_too(digits, kernel):
 
 def test_weights_solve_the_regression(digits):
     data, queries = digits[:600], digits[600:700]
-    found = query(data, queries, k=20)
+    found = query(data, queries, k=20, preset="paper")
     sigma = found.report["sigma"]
-    assert sigma == build_graph(data, k=20).report["sigma"]
+    assert sigma == build_graph(data, k=20, preset="paper").report["sigma"]
     for i in range(0, 100, 10):
         distance = np.square(data - queries[i]).sum(1)
         near = np.argsort(distance, kind="stable")[:20]
@@ -204,7 +204,7 @@ def test_a_single_row_can_be_found():
     found = query([[1.0, 2.0]], [[1.0, 3.0]], sigma=1.0)
     assert found.weights.toarray() == pytest.approx(np.exp(-0.5))
     with pytest.raises(InputError, match="give one"):
-        query([[1.0, 2.0]], [[1.0, 3.0]])
+        query([[1.0, 2.0]], [[1.0, 3.0]], sigma="auto")
 
 
 def test_columns_have_to_match():

@@ -200,7 +200,7 @@ def test_a_search_shard_that_was_ended_goes_on(x, tmp_path, search):
     ("settings", "words"),
     [
         (
-            {},
+            {"preset": "paper"},
             "needs the candidates of all rows.*merge shards of candidates first",
         ),
         ({"method": "aew", "sigma": 1.0}, "method 'aew' looks at all rows at once"),

@@ -260,7 +260,7 @@ def test_copies_that_see_only_each_other_are_counted(duplicates):
     # A far row is a candidate of nobody: the rule isolates it, with its copies.
     x = np.concatenate([islands(count=1, size=60), np.full((3, 3), 500.0)])
     options = {"k": 8, "duplicates": duplicates}
-    graph = build_graph(x, **options)
+    graph = build_graph(x, **options, preset="paper")
     assert graph.report["copies_apart"] == 1
     assert any("copies of one row" in line for line in graph.report["warnings"])
     for mended in ({"min_degree": 3}, {"connect": "mst"}):

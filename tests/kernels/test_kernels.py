@@ -154,7 +154,7 @@ def same(a, b):
 @pytest.mark.parametrize("method", ["nnk", "omp", "mp", "knn", "l1"])
 def test_a_precomputed_gram_matrix_is_as_good_as_features(method):
     x = np.random.default_rng(0).normal(size=(300, 4))
-    features = build_graph(x, k=12, sigma=1.0, method=method)
+    features = build_graph(x, k=12, sigma=1.0, method=method, weights="regression")
     gram = gaussian_gram(x, 1.0)
     same(build_graph(gram, k=12, kernel="precomputed", method=method), features)
 
@@ -165,7 +165,7 @@ def test_a_gram_matrix_with_copies(duplicates):
     x = np.concatenate([x, x[:10]])
     gram = gaussian_gram(x, 1.0)
     options = {"k": 6, "duplicates": duplicates}
-    features = build_graph(x, sigma=1.0, **options)
+    features = build_graph(x, sigma=1.0, **options, weights="regression")
     dense = build_graph(gram, kernel="precomputed", **options)
     same(dense, features)
     assert dense.report["duplicates"] == 10
@@ -280,10 +280,10 @@ def functions(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_function_of_the_users_own(program, functions, workers):
     common = ("-k", 12, "-j", workers)
-    own = ("--kernel", "mykernels:gaussian")
+    own, plain = ("--kernel", "mykernels:gaussian"), ("--weights", "regression")
     done = program("build", "x.npy", "-o", "own.npz", *own, *common)
     assert done.code == 0, done.err
-    program("build", "x.npy", "-o", "gaussian.npz", "--sigma", 1, *common)
+    program("build", "x.npy", "-o", "gaussian.npz", "--sigma", 1, *common, *plain)
     a, b = (sparse.load_npz(functions / f"{name}.npz") for name in ("own", "gaussian"))
     assert np.array_equal(a.indices, b.indices)
     assert abs(a - b).max() <= 1e-9

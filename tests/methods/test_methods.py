@@ -97,7 +97,11 @@ def test_a_single_neighbor_pays_the_penalty():
     # K = exp(-d^2 / 2) = 0.8
     distance = np.sqrt(-2 * np.log(0.8))
     graph = build_graph(
-        np.array([[0.0], [distance]]), k=1, method="l1:eta=0.1", sigma=1.0
+        np.array([[0.0], [distance]]),
+        k=1,
+        method="l1:eta=0.1",
+        sigma=1.0,
+        weights="regression",
     )
     assert graph.adjacency.data == pytest.approx([0.7, 0.7], abs=1e-12)
     # J at theta: (1 - 2 * 0.8 * 0.7 + 0.7^2) / 2

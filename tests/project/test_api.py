@@ -59,7 +59,8 @@ def test_names_objects_and_functions_are_taken_for_plug_ins(x):
         return np.exp(-((a[:, None] - b) ** 2).sum(-1) / 8.0)
 
     function = nnkgraph.build_graph(x, k=8, kernel=similar)
-    assert abs(function.adjacency - named.adjacency).max() < 1e-9
+    plain = nnkgraph.build_graph(x, k=8, sigma=2.0, weights="regression")
+    assert abs(function.adjacency - plain.adjacency).max() < 1e-9
 
 
 @pytest.mark.parametrize("form", ["candidates", "tuple", "squared", "itself", "alone"])

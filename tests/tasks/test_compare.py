@@ -41,12 +41,12 @@ def test_regressions_saturate_and_knn_grows(roll):
 
 def test_lines_are_what_build_gives(roll):
     line = next(x for x in roll.lines if x["method"] == "nnk" and x["k"] == 20)
-    graph = build_graph(np.load(ROLL), k=20, sigma=roll.sigma)
+    graph = build_graph(np.load(ROLL), k=20, sigma=roll.sigma, preset="paper")
     assert line["edges"] == graph.n_edges
     assert line["components"] == graph.report["components"]
     assert line["isolated"] == graph.report["isolated"]
     assert line["mean_error"] == graph.report["error"]["mean"]
-    assert roll.sigma == build_graph(np.load(ROLL), k=30).report["sigma"]
+    assert roll.sigma == build_graph(np.load(ROLL), k=30, sigma="auto").report["sigma"]
 
 
 def test_tables_csv_json_and_a_picture(run, tmp_path):

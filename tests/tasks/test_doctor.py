@@ -52,7 +52,7 @@ DATA = {
     "copies": (with_copies, {}),
     "noise": (
         lambda: rng().normal(size=(400, 200)),
-        {"method": "knn", "symmetrize": "mutual", "scale": "unit"},
+        {"symmetrize": "mean", "scale": "unit"},
     ),
     "uneven": (uneven, {"kernel": "gaussian", "sigma": "local"}),
     "scales": (wide_column, {"scale": "standard"}),
@@ -517,7 +517,7 @@ def test_a_missing_file_is_one_line(run):
 
 
 def test_the_text_has_every_section(run):
-    text = run("doctor", DIGITS, "-q").out
+    text = run("doctor", DIGITS, "-q", "--preset", "paper").out
     for title in (
         "data",
         "search",

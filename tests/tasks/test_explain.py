@@ -88,7 +88,7 @@ def test_the_center_of_seven_nodes_keeps_one_neighbor_in_each_direction(seven):
 
 @pytest.mark.parametrize("method", ["nnk", "omp", "l1:eta=0.02", "mp"])
 @pytest.mark.parametrize(
-    ("x", "sigma"), [(ROLL, None), (DIGITS, None), (ROLL, "local")]
+    ("x", "sigma"), [(ROLL, "auto"), (DIGITS, "auto"), (ROLL, None)]
 )
 def test_weights_and_error_are_those_of_build(x, sigma, method):
     options = {"k": 20, "sigma": sigma, "method": method}
@@ -99,7 +99,7 @@ def test_weights_and_error_are_those_of_build(x, sigma, method):
         weights[column(found, "node")] = column(found, "weight")
         np.testing.assert_array_equal(graph.adjacency[[node]].toarray()[0], weights)
         assert found.facts["error"] == graph.errors[node]
-        if sigma is None:
+        if sigma == "auto":
             assert found.facts["sigma"] == graph.report["sigma"]
         else:
             last = found.candidates[-1]["distance"]

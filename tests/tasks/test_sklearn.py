@@ -610,7 +610,7 @@ def test_the_nearest_row_decides_where_similarities_vanish():
     nearest = POINTS[:, 0].argmax()
     y = np.zeros(80, int)
     y[nearest] = 1
-    assert query(POINTS, far, k=10).weights.nnz == 0
+    assert query(POINTS, far, k=10, sigma="auto").weights.nnz == 0
     assert NNKClassifier(n_neighbors=10).fit(POINTS, y).predict(far) == [1]
     assert NNKRegressor(n_neighbors=10).fit(POINTS, y).predict(far) == [1]
     both = (

@@ -39,7 +39,7 @@ def copied(digits):
 
 @pytest.fixture(scope="module")
 def graph(digits):
-    return build_graph(digits, k=10)
+    return build_graph(digits, k=10, preset="paper")
 
 
 def status(found):
@@ -218,7 +218,7 @@ def test_an_edge_too_few_or_too_many_fails(digits, graph):
 
 def test_an_edge_that_is_hardly_too_light_fails(digits):
     """Rounding may decide about an edge at the threshold, but not about its weight."""
-    light = build_graph(digits, k=10, min_weight=0.0)
+    light = build_graph(digits, k=10, min_weight=0.0, preset="paper")
     weight = float(light.adjacency.data.min())
     assert 1e-8 < weight < 1e-3
     for least, right in ((weight, True), (weight + 5e-10, False)):
