@@ -135,7 +135,7 @@ def build_graph(
         from nnkgraph.search.precomputed import Precomputed
 
         chosen["search"] = Precomputed.of(candidates)
-    settings = Settings.of(features, k_check=k_check, **chosen)
+    settings = Settings.of(features, **chosen)
     growing = k_check or settings.grow is not None
     if growing:
         from nnkgraph.build import grow

@@ -57,7 +57,7 @@ def check_grow(
             "what lies outside the candidates is bounded for kernels gaussian, "
             "laplacian and cosine only"
         )
-    if getattr(kernel, "sigma", None) == "local":
+    if tolerance is not None and getattr(kernel, "sigma", None) == "local":
         raise ParameterError(
             "candidates can grow only where sigma does not depend on them: use another "
             "sigma than 'local'"

@@ -119,7 +119,6 @@ class Settings:
         weights: str | None = None,
         max_k: int | None = None,
         preset: str | None = None,
-        k_check: bool = False,
         **others: Any,
     ) -> Settings:
         """Check everything that can be checked before the work begins.
@@ -132,8 +131,7 @@ class Settings:
         similarity, finder = kernel_of(kernel, sigma), plugin_of("search", search)
         usual = preset_of(preset, weigher)
         if sigma is None:
-            # What lies outside of candidates is known where sigma is not made of them.
-            fixed = k_check or others.get("grow") is not None
+            fixed = others.get("grow") is not None  # more candidates, the same sigma
             similarity = with_sigma(similarity, kernel, usual, fixed=fixed)
         rule = symmetrize or usual.symmetrize or weigher.rule
         if min_degree is None:

@@ -173,13 +173,19 @@ def test_a_bound_on_k_is_kept_and_reported(digits):
 
 def test_the_check_bounds_what_is_outside(digits):
     x = np.unique(digits[:300], axis=0)
-    graph = build_graph(x, k=10, k_check=True, symmetrize="none", min_weight=0)
+    how = {"k": 10, "symmetrize": "none", "min_weight": 0}
+    graph = build_graph(x, **how, k_check=True, sigma="auto")
     bound = np.array(graph.report["outside"]["nodes"])
     sigma = graph.report["sigma"]
     found = largest_outside(x, sigma, graph.adjacency, build_graph_candidates(x, 10))
     assert (found <= bound + 1e-12).all()
-    plain = build_graph(x, k=10, symmetrize="none", min_weight=0)
+    plain = build_graph(x, **how, sigma="auto")
     assert (plain.adjacency != graph.adjacency).nnz == 0
+    own = build_graph(x, **how, k_check=True)  # a third of the distance to the last
+    assert own.report["outside"]["nodes"] == pytest.approx(
+        np.full(len(x), np.exp(-4.5))
+    )
+    assert (own.adjacency != build_graph(x, **how).adjacency).nnz == 0
     assert graph.candidates is None
 
 

@@ -260,7 +260,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
 
     shard, how = job.shard, RunningOptions.__annotations__
     chosen = {key: one for key, one in settings.items() if key not in {*how, "k_check"}}
-    plan = Settings.of(matrix, k_check=settings["k_check"], **chosen)
+    plan = Settings.of(matrix, **chosen)
     running = Running(settings["workers"], settings["executor"])
     if shard is not None:
         from nnkgraph.build.shards import check_shards
