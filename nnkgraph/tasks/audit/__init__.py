@@ -16,16 +16,23 @@ from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
-from nnkgraph.tasks.audit import _labels, _outliers, _pairs
+from nnkgraph.tasks.audit.outliers import score_outliers
+from nnkgraph.tasks.audit.pairs import (
+    missed_pairs,
+    near_duplicates,
+    parse_threshold,
+    threshold_of,
+)
+from nnkgraph.tasks.audit.votes import PRIOR, check_labels, count_votes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph.build.run import Run
     from nnkgraph.data import Candidates, Features, FloatArray
-    from nnkgraph.tasks.audit._labels import Votes
-    from nnkgraph.tasks.audit._outliers import Outliers
-    from nnkgraph.tasks.audit._pairs import Near, Threshold
+    from nnkgraph.tasks.audit.outliers import Outliers
+    from nnkgraph.tasks.audit.pairs import Near, Threshold
+    from nnkgraph.tasks.audit.votes import Votes
 
 
 class AuditCall(SearchCall, total=False):
@@ -124,25 +131,25 @@ def audit(
     angles = settings.kernel.nearness == "squared-distance" and (
         kernel == "cosine" or settings.scale == "unit"
     )
-    given = _pairs.parse_threshold(duplicate, angles=angles)
+    given = parse_threshold(duplicate, angles=angles)
     known = None
     if labels is not None:
         held = labels if isinstance(labels, Labels) else Labels.of(labels)
         rows = len(features.x), features.ids
-        known = _labels.check_labels(held, *rows, features.name)
+        known = check_labels(held, *rows, features.name)
     with open_run(features, settings, running) as run:
         if known is None:
             candidates, solved = run.find(), None
         else:
             candidates, _, solved = run.solve()
-        limit = _pairs.threshold_of(*given, candidates, angles=angles)
-        near = _pairs.near_duplicates(run, candidates, limit)
+        limit = threshold_of(*given, candidates, angles=angles)
+        near = near_duplicates(run, candidates, limit)
         complete = candidates.exact or candidates.index.shape[1] == 0
-        missed = None if complete else _pairs.missed(run, candidates)
-        odd = _outliers.outliers(candidates, limit.floor)
+        missed = None if complete else missed_pairs(run, candidates)
+        odd = score_outliers(candidates, limit.usual)
         voted = None
         if known is not None and solved is not None:
-            voted = _labels.votes(known, candidates, solved, run.rows)
+            voted = count_votes(known, candidates, solved, run.rows)
         found = _audited(run, candidates, limit, near, missed, odd, known, voted)
     for message in candidates.warnings:
         warnings.warn(message, QualityWarning, stacklevel=3)
@@ -174,7 +181,7 @@ def _audited(
             "suspicious": len(voted.suspicious),
             "suggested_for_missing": len(voted.unlabeled),
             "without_votes": voted.silent,
-            "prior": _labels.PRIOR,
+            "prior": PRIOR,
         }
     score = odd.score
     if rows.origin is not None and rows.first is not None:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from nnkgraph.data import Candidates
     from nnkgraph.data.labels import Labels
     from nnkgraph.tasks.audit import Audit
-    from nnkgraph.tasks.audit._labels import Votes
-    from nnkgraph.tasks.audit._outliers import Outliers
-    from nnkgraph.tasks.audit._pairs import Near, Threshold
+    from nnkgraph.tasks.audit.outliers import Outliers
+    from nnkgraph.tasks.audit.pairs import Near, Threshold
+    from nnkgraph.tasks.audit.votes import Votes
 
 COLUMNS = ("id", "finding", "score", "other", "label", "suggested", "detail")
 KINDS = ("near-duplicate", "outlier", "label")

@@ -82,7 +82,7 @@ def check_labels(
     return known
 
 
-def votes(
+def count_votes(
     labels: Labels, candidates: Candidates, solved: Neighborhoods, rows: Rows
 ) -> Votes:
     """Let all rows be judged by their neighbors, and by those whose neighbor they are.

@@ -48,10 +48,7 @@ class Threshold:
     """Whether rows have unit length, so that distances are those of angles."""
 
     usual: float
-    """The median distance to the nearest other row; NaN without any."""
-
-    floor: float
-    """The threshold that follows from the data, whatever is given."""
+    """The median distance to the nearest other row; 0 without any."""
 
     @property
     def cosine(self) -> float | None:
@@ -98,14 +95,13 @@ def threshold_of(
     near = candidates.distance[:, 0] if candidates.distance.shape[1] else np.empty(0)
     near = near[np.isfinite(near)]
     if not len(near):
-        return Threshold(given or 0.0, why or "there is one row", angles, np.nan, 0.0)
+        return Threshold(given or 0.0, why or "there is one row", angles, 0.0)
     middle, upper = np.quantile(near, [0.5, 0.75])
     share = min(_LARGEST, (middle / upper) ** _POWER) if upper else 0.0
-    floor = float(share * middle)
-    if given is not None:
-        return Threshold(given, why, angles, float(middle), floor)
-    why = f"{share:.3f} of the median distance to the nearest row, {middle:.4g}"
-    return Threshold(floor, why, angles, float(middle), floor)
+    if given is None:
+        given = float(share * middle)
+        why = f"{share:.3f} of the median distance to the nearest row, {middle:.4g}"
+    return Threshold(given, why, angles, float(middle))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +267,7 @@ def _keepers(above: Any) -> IndexArray:
     return keeper
 
 
-def missed(run: Run, candidates: Candidates) -> dict[str, Any]:
+def missed_pairs(run: Run, candidates: Candidates) -> dict[str, Any]:
     """Estimate how many nearest pairs an approximate search has missed.
 
     Of a seeded sample the nearest row is looked up; a pair is found where one of its

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import Candidates, FloatArray, IndexArray
 
-_UNUSUAL = 3.5
-"""Iglewicz and Hoaglin's limit for the modified z-score, here of logarithms."""
+_FENCE = 3.0
+"""Tukey's outer fence, here of logarithms: so many interquartile ranges beyond the
+upper quartile."""
 
-_LEAST = 1.5
-"""A lower score is no finding, however alike all others are."""
-
-_NORMAL = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+_LEAST = 1.2
+"""A lower score is no finding, however alike all others are, as on a grid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +44,12 @@ class Outliers:
         return rows[np.lexsort((rows, -self.score[rows]))]
 
 
-def outliers(candidates: Candidates, floor: float) -> Outliers:
+def score_outliers(candidates: Candidates, floor: float) -> Outliers:
     """Score all rows by the distances to their candidates.
 
-    Distances below the floor count as the floor: else rows beside a clump of
-    near-duplicates, whose density is without limit, would all be unusual.
+    No row counts as denser than if its last candidate were at the floor, the usual
+    distance to the nearest row: else rows beside a clump of near-duplicates, whose
+    density is without limit, would all be unusual.
     """
     n, k = candidates.distance.shape
     ones = np.ones(n)
@@ -59,8 +58,9 @@ def outliers(candidates: Candidates, floor: float) -> Outliers:
     mean, last, density = np.empty(n), np.empty(n), np.empty(n)
     for some, _, distance, there in _blocks(candidates):
         count = np.maximum(there.sum(axis=1), 1)
-        near = np.where(there, np.maximum(distance, floor), 0.0)
-        mean[some], last[some] = near.sum(axis=1) / count, near.max(axis=1)
+        near = np.where(there, distance, 0.0)
+        mean[some] = near.sum(axis=1) / count
+        last[some] = np.maximum(near.max(axis=1), floor)
     for some, index, distance, there in _blocks(candidates):
         reach = np.where(there, np.maximum(distance, last[index]), 0.0)
         total, count = reach.sum(axis=1), there.sum(axis=1)
@@ -75,10 +75,10 @@ def outliers(candidates: Candidates, floor: float) -> Outliers:
     usual = float(np.median(mean))
     far = mean / usual if usual > 0 else ones
     score = np.sqrt(lof * far)
-    logs = np.log(np.maximum(score, np.finfo(float).tiny))
-    middle = float(np.median(logs))
-    spread = _NORMAL * float(np.median(np.abs(logs - middle)))
-    limit = max(_LEAST, float(np.exp(middle + _UNUSUAL * spread)))
+    low, high = np.quantile(
+        np.log(np.maximum(score, np.finfo(float).tiny)), [0.25, 0.75]
+    )
+    limit = max(_LEAST, float(np.exp(high + _FENCE * (high - low))))
     return Outliers(score, far, lof, limit)
 
 
