@@ -19,8 +19,8 @@ from sklearn.neighbors import LocalOutlierFactor
 import nnkgraph
 from nnkgraph import Labels
 from nnkgraph.errors import InputError, ParameterError, ResourceError
-from nnkgraph.tasks.audit.votes import PRIOR
 from nnkgraph.tasks.audit.table import COLUMNS, content
+from nnkgraph.tasks.audit.votes import PRIOR
 
 
 def points(n=300, d=4, seed=0):

@@ -124,7 +124,8 @@ def _say(features: str, output: str | None, found: Audit) -> None:
 
     talk.summary(*(f"{kind}: {text}" for kind, text in sentences(found.facts).items()))
     if output is not None:
-        talk.summary(f"{output}: {len(found.columns['id']):,} lines")
+        count = len(found.columns["id"])
+        talk.summary(f"{output}: {count:,} {'line' if count == 1 else 'lines'}")
     talk.warning(*(f"{features}: {text}" for text in found.facts["warnings"]))
 
 

@@ -100,7 +100,7 @@ def threshold_of(
     share = min(_LARGEST, (middle / upper) ** _POWER) if upper else 0.0
     if given is None:
         given = float(share * middle)
-        why = f"{share:.3f} of the median distance to the nearest row, {middle:.4g}"
+        why = f"{share:.3f} of {middle:.4g}, the median distance to the nearest row"
     return Threshold(given, why, angles, float(middle))
 
 

@@ -70,7 +70,7 @@ def _near_lines(
         *(one.tolist() for one in pairs), strict=True
     ):
         what = "identical" if apart == 0 else f"distance {apart:.4g}"
-        detail = f"{what}; group {group + 1} of {size[group]} rows; keep "
+        detail = f"{what}; group {group + 1}, {size[group]} rows; keep "
         detail += str(name[int(keeper[row])])
         if label[row] != label[other]:
             detail += f"; the other's label is {label[other] or 'missing'}"
@@ -115,49 +115,55 @@ def _label_lines(voted: Votes, known: Labels, name: Any) -> Iterator[_Line]:
 
 def sentences(facts: dict[str, Any]) -> dict[str, str]:
     """Return what was found and what may have been missed, in words, by kind."""
-    near, odd, labels = (
-        facts[one] for one in ("near_duplicates", "outliers", "labels")
-    )
-    limit = f"distance {near['threshold']:.4g}"
-    if near["cosine"] is not None:
-        limit += f" (cosine {near['cosine']:.4f})"
-    text = f"{near['pairs']:,} pairs up to {limit}, {near['threshold_is']}"
-    if near["pairs"]:
-        text += (
-            f": {near['identical']:,} of identical rows; {near['groups']:,} groups, "
-            f"{near['rows_to_drop']:,} rows could go"
+    said = {KINDS[0]: _near_sentence(facts)}
+    odd, labels = facts["outliers"], facts["labels"]
+    said[KINDS[1]] = _several(odd["rows"], "outlier")
+    if odd["limit"] is not None:
+        said[KINDS[1]] += (
+            f" with a score above {odd['limit']:.3g}: 1 is usual, 2 is twice as far "
+            "from the neighbors as rows are"
         )
-    text += ". "
-    if near["complete"]:
-        text += "The search was exact: no pair within the threshold was missed."
-    else:
-        missed = near["missed"]
-        low, high = missed["interval"]
-        text += (
-            f"The search was approximate: of {missed['sample']:,} rows "
-            f"{missed['share']:.2%} miss their nearest ({low:.2%} to {high:.2%} of all "
-            f"rows), and of more than {facts['k']} near rows some are missed."
-        )
-    said = {KINDS[0]: text}
-    limit = "" if odd["limit"] is None else f" above {odd['limit']:.3g}"
-    said[KINDS[1]] = (
-        f"{odd['rows']:,} rows score{limit}: 1 is usual, 2 is twice as far from its "
-        "neighbors as rows are from theirs, all over and around it."
-    )
     if labels:
-        said[KINDS[2]] = (
+        told = (
             f"{labels['suspicious']:,} of {labels['labeled']:,} labels have fewer "
-            f"votes than another of the {labels['classes']} classes"
+            f"votes than another of {labels['classes']} classes"
         )
         if labels["missing"]:
-            said[KINDS[2]] += (
-                f"; {labels['missing']:,} rows have no label and do not vote, "
-                f"{labels['suggested_for_missing']:,} get a suggestion"
+            told += (
+                f"; {_several(labels['missing'], 'label')} missing, "
+                f"{_several(labels['suggested_for_missing'], 'suggestion')}"
             )
         if labels["without_votes"]:
-            said[KINDS[2]] += f"; {labels['without_votes']:,} rows get no vote"
-        said[KINDS[2]] += "."
-    return said
+            told += f"; {_several(labels['without_votes'], 'row')} without a vote"
+        said[KINDS[2]] = told
+    return {kind: f"{text}." for kind, text in said.items()}
+
+
+def _near_sentence(facts: dict[str, Any]) -> str:
+    near, missed = facts["near_duplicates"], facts["near_duplicates"]["missed"]
+    text = f"{_several(near['pairs'], 'pair')} up to a distance of "
+    text += f"{near['threshold']:.4g}"
+    if near["cosine"] is not None:
+        text += f", a cosine of {near['cosine']:.4f}"
+    text += f" ({near['threshold_is']})"
+    if near["pairs"]:
+        text += (
+            f", {near['identical']:,} of them identical; in "
+            f"{_several(near['groups'], 'group')}, "
+            f"{_several(near['rows_to_drop'], 'row')} could go"
+        )
+    if missed is None:
+        return f"{text}. No pair was missed: the search was exact"
+    low, high = missed["interval"]
+    return (
+        f"{text}. The search was approximate: of {missed['sample']:,} rows "
+        f"{missed['share']:.2%} miss their nearest (of all {low:.2%} to {high:.2%}), "
+        f"and where more than {facts['k']} rows are near one, some may be missed"
+    )
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}" + "s" * (count != 1)
 
 
 def content(path: str, found: Audit, failure: str = "") -> bytes:

@@ -157,10 +157,10 @@ def _mutual(candidates: Candidates, solved: Neighborhoods) -> csr_array:
     """Return the weights of both directions together."""
     from scipy.sparse import csr_array
 
-    n = len(candidates.index)
-    row, column = np.nonzero(solved.weights > 0)
-    ends = row, candidates.index[row, column].astype(np.int64)
-    directed = csr_array((solved.weights[row, column], ends), shape=(n, n))
+    n, kept = len(candidates.index), solved.weights > 0
+    begins = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    parts = solved.weights[kept], candidates.index[kept], begins
+    directed = csr_array(parts, shape=(n, n))
     both = (directed + directed.T).tocsr()
     both.sort_indices()
     return both
