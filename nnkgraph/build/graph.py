@@ -182,7 +182,6 @@ def build_graph(
                 facts=report.growth_facts(growth, rows) if growth else {},
                 tips=advice(settings),
                 kernel=kernel if settings.weights == "kernel" else None,
-                measured=kernel.nearness in DISTANCES,
                 workers=run.pool.workers,
                 warnings=tuple(run.warnings),
                 notes=(*found.notes, *run.notes),
@@ -292,9 +291,6 @@ class Solved:
     kernel: kernels.Kernel | None = None
     """With its bandwidth, where edges weigh what it says."""
 
-    measured: bool = False
-    """Whether candidates are searched by distances, which edges then have."""
-
     workers: int = 1
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -322,7 +318,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         own=solved.own,
         first=rows.kept_copies,
         similar=similar,
-        measured=solved.measured,
+        measured=bool(settings.get("metric")),
     )
     kept = None if candidates.exact and not solved.grown else candidates.index
     bare = Graph(

@@ -23,7 +23,6 @@ from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
-from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import checkpoint, registry
@@ -436,6 +435,10 @@ def _searched_groups(run: runs.Run, shard: Shard) -> Part | None:
     )
 
 
+STORED = ("kernel", "metric", "scale", "duplicates", "seed")
+"""What a file of candidates says besides k and the search."""
+
+
 def merge_groups(
     found: list[Part], features: Features, running: Running
 ) -> tuple[Candidates, dict[str, Any]]:
@@ -460,7 +463,7 @@ def merge_groups(
             lists = ((one["row"], one["index"], one["distance"]) for one in read)
             candidates = judged(search.finish(wanted, lists), wanted, search)
     candidates = candidates_with_copies(candidates, run.rows)
-    stored = {name: facts[name] for name in ("kernel", "scale", "duplicates", "seed")}
+    stored = {name: facts[name] for name in STORED}
     stored |= {"k": candidates.index.shape[1], "search": candidates.backend}
     return candidates, report.provenance(features, stored)
 
@@ -498,7 +501,6 @@ def build_shard(
         ),
         "warnings": replace(run, checkpoint=None).warnings,
         "tips": advice(settings),
-        "measured": fitted.nearness in DISTANCES,
     }
     part = _part_of(run, shard, candidates, arrays, about)
     return part, _shard_report(run, part, candidates, found)
@@ -610,7 +612,7 @@ def merge_candidates(
     _, candidates, rows = _merged(found, progress)
     candidates = candidates_with_copies(candidates, rows)
     facts = found[0].facts
-    settings = {name: facts[name] for name in ("kernel", "scale", "duplicates", "seed")}
+    settings = {name: facts[name] for name in STORED}
     settings |= {"k": candidates.index.shape[1], "search": candidates.backend}
     return candidates, report.provenance_of(_input(found[0]), settings)
 
@@ -649,7 +651,6 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
         facts={"shards": len(found)},
         tips=str(about.get("tips", "")),
         kernel=kernel,
-        measured=bool(about.get("measured")),
         warnings=tuple(map(str, about.get("warnings", ()))),
         notes=candidates.notes,
     )

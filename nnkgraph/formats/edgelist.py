@@ -13,13 +13,13 @@ import numpy as np
 from nnkgraph.errors import InputError
 from nnkgraph.formats import _graphs
 from nnkgraph.formats._base import EXTRAS, MADE, Extras, Format, Note, Target, unfit
-from nnkgraph.formats._graphs import EdgeTable, Facts, from_edges
+from nnkgraph.formats._graphs import EdgeTable, Facts, with_lengths
 from nnkgraph.runtime.files import Source, open_text, show, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nnkgraph.data import Answers, Graph, IndexArray
+    from nnkgraph.data import Answers, FloatArray, Graph, IndexArray
 
     Row = tuple[int, list[str]]
 
@@ -70,6 +70,7 @@ def named_graph(
     extras: Extras,
     name: str,
     where: Callable[[int], str],
+    lengths: FloatArray | None = None,
 ) -> Graph:
     """Put together edges between labels: names of nodes, or their numbers."""
     ids, places = _places(labels, facts, extras, name)
@@ -78,7 +79,11 @@ def named_graph(
     n, directed = facts.nodes, bool(facts.directed)
     if n is None:
         n = int(places.max(initial=-1)) + 1 if ids is None else len(ids)
-    adjacency = from_edges(n, *edges, directed=directed, name=name, where=where)
+    adjacency, lengths = with_lengths(
+        n, *edges, lengths, directed=directed, name=name, where=where
+    )
+    if lengths is not None:
+        extras = replace(extras, distances=lengths)
     extras = replace(extras, ids=ids)
     return _graphs.checked(adjacency, extras, directed, facts.provenance, name)
 
