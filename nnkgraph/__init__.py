@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from nnkgraph.data import Neighborhoods as Neighborhoods
     from nnkgraph.data.labels import Labels as Labels
     from nnkgraph.data.report import Report as Report
+    from nnkgraph.formats import read_answers as read_answers
     from nnkgraph.formats import read_candidates as read_candidates
     from nnkgraph.formats import read_features as read_features
     from nnkgraph.formats import read_graph as read_graph
     from nnkgraph.formats import read_labels as read_labels
+    from nnkgraph.formats import write_answers as write_answers
     from nnkgraph.formats import write_candidates as write_candidates
     from nnkgraph.formats import write_graph as write_graph
     from nnkgraph.tasks import testing as testing
@@ -43,8 +45,8 @@ _HOMES = {
     "data": "Answers Candidates Features Graph Neighborhoods",
     "data.labels": "Labels",
     "data.report": "Report",
-    "formats": "read_candidates read_features read_graph read_labels "
-    "write_candidates write_graph",
+    "formats": "read_answers read_candidates read_features read_graph read_labels "
+    "write_answers write_candidates write_graph",
     "tasks.classify": "classify",
     "tasks.compare": "compare",
     "tasks.doctor": "doctor",

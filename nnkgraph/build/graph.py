@@ -15,9 +15,8 @@ from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of
 from nnkgraph.build.symmetrize import symmetrize
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies, with_copies
-from nnkgraph.data.pairs import DISTANCES, cross_values
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.data.report import Report
-from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, new_array, row_slices, within_memory
@@ -218,7 +217,8 @@ def find_candidates(
         found = run.find()
     said = [one for one in run.warnings if one not in features.warnings]
     notes = (*found.notes, *said, *run.notes)
-    return replace(candidates_with_copies(found, run.rows), notes=notes)
+    found = candidates_with_copies(found, run.rows)
+    return replace(found, notes=notes, ids=features.ids)
 
 
 def warn_of_quality(found: Any) -> None:
@@ -416,38 +416,3 @@ def rounded(values: FloatArray, digits: int) -> FloatArray:
         down = _POWERS[308 + np.maximum(-shift, 0)]
         result[some] = np.where(there, np.rint(own * up / down) / up * down, own)
     return result
-
-
-def check_distances(kernel: kernels.Kernel) -> None:
-    """Refuse a kernel that knows similarities only."""
-    if kernel.base == "gram":
-        raise ParameterError(
-            "a matrix of similarities has no distances, which an AnnData file needs: "
-            "write the graph to a file of its own"
-        )
-
-
-def edge_distances(
-    features: Features, edges: Any, kernel: kernels.Kernel, scale: str
-) -> tuple[FloatArray, str]:
-    """Return the length of every entry of an adjacency matrix, and its metric.
-
-    The metric is what candidates are searched by: ``cosine`` and ``manhattan`` for the
-    kernels of these distances, ``euclidean`` for all others.
-    """
-    check_distances(kernel)
-    x = features.x if scale == "none" else scaled(features.x, scale, features.name)
-    x = kernel.prepare(x, features.name)
-    city = kernel.nearness == "l1-distance"
-    base = "l1-distance" if city else "squared-distance"
-    values = np.empty(edges.nnz)
-    for some in row_slices(edges.nnz, 8 * x.shape[1]):
-        every = np.arange(some.start, some.stop)
-        rows = np.searchsorted(edges.indptr, every, side="right") - 1
-        ends = edges.indices[some, np.newaxis]
-        values[some] = cross_values(x, x[rows], ends, base)[:, 0]
-    if city:
-        return values, "manhattan"
-    if registry.spec(kernel).partition(":")[0] == "cosine":
-        return values / 2, "cosine"  # of rows of unit length
-    return np.sqrt(values), "euclidean"

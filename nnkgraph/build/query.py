@@ -13,7 +13,6 @@ from nnkgraph.build.run import Run, open_run
 from nnkgraph.build.settings import DEFAULT_K, Settings, SolveCall, features_of, split
 from nnkgraph.data import Answers, Candidates, Features, Neighborhoods, SparseRows
 from nnkgraph.data.duplicates import Rows, first_equal
-from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
@@ -112,7 +111,7 @@ def query(
         warnings.warn(remark, QualityWarning, stacklevel=3)
     searched = report.search_facts(found)
     stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
-    names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
+    names = ("method", "kernel", "metric", "sigma", "k", "scale", "search", "seed")
     known = {
         **{name: stored[name] for name in names},
         "normalize": normalize,
@@ -143,7 +142,7 @@ def query(
             "workers": used,
             "warnings": remarks,
         },
-        distances=distances if settings.kernel.nearness in DISTANCES else None,
+        distances=distances if stored["metric"] else None,
         nearest=_as_given(index[:, 0], rows),
         identical=_as_given(twin, rows),
     )

@@ -354,7 +354,7 @@ def _part_of(
         start, stop = int(ends[start]), int(ends[stop])
     lines = slice(start, stop)
     first = None if rows.first is None else rows.first[lines].astype(np.int64)
-    ids = None if features.ids is None or arrays is None else features.ids[lines]
+    ids = None if features.ids is None else features.ids[lines]
     known = {"name": features.name, "dtype": features.dtype, "ids": ids}
     return Part(
         shard,
@@ -463,6 +463,7 @@ def merge_groups(
             lists = ((one["row"], one["index"], one["distance"]) for one in read)
             candidates = judged(search.finish(wanted, lists), wanted, search)
     candidates = candidates_with_copies(candidates, run.rows)
+    candidates = replace(candidates, ids=features.ids)
     stored = {name: facts[name] for name in STORED}
     stored |= {"k": candidates.index.shape[1], "search": candidates.backend}
     return candidates, report.provenance(features, stored)
@@ -602,7 +603,10 @@ def _merged(found: list[Part], progress: Stages) -> tuple[Any, Candidates, Rows]
     whole = _collected(found, progress)
     block = replace(found[0].candidates, arrays=whole)
     rows = _rows(whole.get("first"), found[0], len(whole["index"]))
-    return whole, runs.kept_candidates(block), rows
+    ids = tuple(one for part in found for one in part.input.about["ids"] or ())
+    if len(set(ids)) != len(ids):
+        raise InputError(f"{found[0].name}: two nodes have the same id")
+    return whole, replace(runs.kept_candidates(block), ids=ids or None), rows
 
 
 def merge_candidates(
@@ -629,9 +633,6 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
     part, settings = found[0], dict(found[0].settings)
     _check_settings(settings, part)
     whole, candidates, rows = _merged(found, progress)
-    ids = tuple(one for part in found for one in part.input.about["ids"] or ())
-    if len(set(ids)) != len(ids):
-        raise InputError(f"{part.name}: two nodes have the same id")
     if "sigma" in whole:
         settings["sigma"] = mean_bandwidth(whole["sigma"])
     about = part.solve.about if part.solve else {}
@@ -647,7 +648,7 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
         whole.get("own"),
         settings,
         _input(part),
-        ids or None,
+        candidates.ids,
         facts={"shards": len(found)},
         tips=str(about.get("tips", "")),
         kernel=kernel,

@@ -313,6 +313,12 @@ def read_graph(spec: str, format: str | None = None) -> Graph:  # noqa: A002
         return formats.read_graph(spec, format=format, note=note)
 
 
+def read_result(spec: str, format: str | None = None) -> tuple[Any, dict[str, Any]]:  # noqa: A002
+    """Read a graph, candidates or answers to queries, and the provenance."""
+    with _remarks() as note:
+        return formats.read_result(spec, format=format, note=note)
+
+
 @contextmanager
 def _remarks() -> Iterator[Callable[[str], None]]:
     """Collect remarks, and say them where nothing went wrong."""

@@ -45,6 +45,7 @@ __all__ = [
     "Sparse",
     "Target",
     "TextOptions",
+    "candidate_ids",
     "check_classes",
     "check_file",
     "check_ids",
@@ -60,10 +61,12 @@ __all__ = [
     "is_stream",
     "leave_out",
     "parse_provenance",
+    "read_answers",
     "read_candidates",
     "read_features",
     "read_graph",
     "read_labels",
+    "read_result",
     "read_values",
     "split_item",
     "write_answers",
@@ -270,12 +273,60 @@ def read_graph(
     100
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
+    return _graph(plugin, source, note)
+
+
+def _graph(plugin: Format, source: files.Source, note: Callable[[str], None]) -> Graph:
     extras = Extras()
     if plugin.sidecar:
         from nnkgraph.formats.npz import read_sidecar
 
         extras = read_sidecar(source, note)
     return plugin.read_graph(source, extras, note)
+
+
+def read_result(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    note: Callable[[str], None] = ignore,
+) -> tuple[Graph | Answers | Candidates, dict[str, Any]]:
+    """Read a graph, candidates or answers, whatever is there, and its provenance."""
+    spec, role = os.fspath(path), "read_graph"
+    if not is_known(spec, role) and is_known(spec, "read_candidates"):
+        role = "read_candidates"
+    plugin, source = reader(role, spec, format)
+    kind = plugin.holds(source)
+    if kind == "answers":
+        answers = plugin.read_answers(source)
+        return answers, answers.provenance
+    if kind == "candidates":
+        from nnkgraph.data import Candidates
+
+        index, distance = plugin.read_candidates(source)
+        ids, about = plugin.describe_candidates(source)
+        distance = index[:, :0].astype(float) if distance is None else distance
+        return Candidates(index, distance, ids=ids), about
+    if role != "read_graph":
+        choose("read_graph", spec, format)  # says what is read as a graph
+    graph = _graph(plugin, source, note)
+    return graph, graph.provenance
+
+
+def read_answers(path: AnyPath, *, format: str | None = None) -> Answers:
+    """Read the neighborhoods of queries that `write_answers` wrote as ``.npz``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_answers("near.npz", nnkgraph.query(x, x[:4] + 0.1, k=10))
+    >>> nnkgraph.read_answers("near.npz")
+    <Answers: 4 queries among 100 rows>
+    """
+    plugin, source = reader("read_answers", os.fspath(path), format)
+    return plugin.read_answers(source)
 
 
 def read_candidates(spec: AnyPath, *, format: str | None = None) -> _base.Neighbors:
@@ -294,6 +345,12 @@ def read_candidates(spec: AnyPath, *, format: str | None = None) -> _base.Neighb
     """
     plugin, source = reader("read_candidates", os.fspath(spec), format)
     return plugin.read_candidates(source)
+
+
+def candidate_ids(spec: AnyPath) -> tuple[str, ...] | None:
+    """Read the names of the rows from a file of candidates, where it has any."""
+    plugin, source = reader("read_candidates", os.fspath(spec), None)
+    return plugin.describe_candidates(source)[0]
 
 
 def write_graph(
@@ -356,7 +413,8 @@ def write_candidates(
     >>> nnkgraph.write_candidates("knn.h5", found, provenance={})
     """
     target = os.fspath(path)
-    plugin, _ = choose("write_candidates", target, format)
+    plugin, suffix = choose("write_candidates", target, format)
+    plugin.check_ids(candidates.ids or (), Target(show(target), suffix))
     with Outputs(target) as outputs:
         stream = outputs.open(target)
         plugin.write_candidates(stream, candidates, provenance)
@@ -366,7 +424,17 @@ def write_candidates(
 def write_answers(
     path: AnyPath, answers: Answers, *, format: str | None = None
 ) -> None:
-    """Write neighborhoods of queries, whole or not at all."""
+    """Write neighborhoods of queries, whole or not at all.
+
+    Tables have a line for each neighbor, the heaviest of a query first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_answers("near.tsv", nnkgraph.query(x, x[:4] + 0.1, k=10))
+    """
     target = os.fspath(path)
     plugin, suffix = choose("write_answers", target, format)
     place = Target(show(target), suffix)
