@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, Graph
     from nnkgraph.tasks.classify import Classified, Predictions
+    from nnkgraph.tasks.cluster import Clustered
     from nnkgraph.tasks.embed import Embedding
     from nnkgraph.tasks.propagate import Propagated
 
@@ -29,6 +30,16 @@ def text_table(
     table.writerow(header)
     table.writerows(zip(*columns, strict=True))
     return text.getvalue().encode()
+
+
+def parquet_table(columns: Mapping[str, Any]) -> bytes:
+    """Return columns by their names as a Parquet file."""
+    from nnkgraph.formats.parquet import arrow
+
+    pa = arrow()
+    buffer = io.BytesIO()
+    pa.parquet.write_table(pa.table(dict(columns)), buffer)
+    return buffer.getvalue()
 
 
 def numbers(values: FloatArray) -> Iterable[str]:
@@ -74,6 +85,23 @@ def embedding_content(path: str, graph: Graph, found: Embedding) -> bytes:
     columns = [numbers(found.coordinates[:, at]) for at in range(p)]
     header = ["id", *(f"e{at}" for at in range(1, p + 1))]
     return text_table(path, header, [names(graph), *columns])
+
+
+CLUSTER_SUFFIXES = (".csv", ".tsv", ".parquet")
+
+
+def cluster_content(path: str, graph: Graph, found: Clustered) -> bytes:
+    """Return the file: id and cluster; of several resolutions a column each."""
+    several = len(found.partitions) > 1
+    columns = {
+        f"cluster_{one.resolution:g}" if several else "cluster": one.clusters
+        for one in found.partitions
+    }
+    ids = names(graph)
+    if path.lower().endswith(".parquet"):
+        return parquet_table({"id": np.array(ids), **columns})
+    values = [one.tolist() for one in columns.values()]
+    return text_table(path, ["id", *columns], [ids, *values])
 
 
 LABEL_SUFFIXES = (".csv", ".tsv", ".npz")
