@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.classify import Classified, Predictions
     from nnkgraph.tasks.cluster import Clustered
     from nnkgraph.tasks.embed import Embedding
-    from nnkgraph.tasks.propagate import Propagated
+    from nnkgraph.tasks.propagate import Checked, Propagated
 
 
 def text_table(
@@ -133,8 +133,25 @@ def label_content(
     return text_table(path, header, columns)
 
 
+def check_content(
+    path: str, graph: Graph, found: Checked, classes: tuple[str, ...]
+) -> bytes:
+    """Return the file of known labels: id, label, confidence and suggested."""
+    every, ids = np.array([*classes, ""], np.str_), np.array(names(graph))
+    columns: dict[str, Any] = {
+        "id": ids[found.nodes],
+        "label": every[found.codes],
+        "confidence": found.confidence,
+        "suggested": every[found.suggested],
+    }
+    if path.lower().endswith(".npz"):
+        return archive(columns)
+    columns["confidence"] = numbers(found.confidence)
+    return text_table(path, list(columns), list(columns.values()))
+
+
 def as_csv(found: Classified) -> bytes:
-    """Return a line for every test row and method."""
+    """Return a line for every row that was predicted and every method."""
     own = _present(found)
     q, count, learned = own.weights.shape
     header = ["id" if own.ids else "row", "method", "class", "predicted"]
@@ -154,7 +171,7 @@ def as_csv(found: Classified) -> bytes:
 
 
 def as_npz(found: Classified) -> bytes:
-    """Return arrays by method and test row; classes are numbered, -1 is unknown."""
+    """Return arrays by method and row; classes are numbered, -1 is unknown."""
     own = _present(found)
     arrays = {
         "classes": np.array(found.classes, np.str_),
@@ -171,5 +188,5 @@ def as_npz(found: Classified) -> bytes:
 
 def _present(found: Classified) -> Predictions:
     if found.predictions is None:
-        raise ValueError("there is no test part, and so there are no predictions")
+        raise ValueError("there is no test part, and nobody asked to `predict`")
     return found.predictions
