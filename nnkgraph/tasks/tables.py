@@ -188,5 +188,5 @@ def as_npz(found: Classified) -> bytes:
 
 def _present(found: Classified) -> Predictions:
     if found.predictions is None:
-        raise ValueError("there is no test part, and nobody asked to `predict`")
+        raise ValueError("there is no test part, and nobody asked for predictions")
     return found.predictions
