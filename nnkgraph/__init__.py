@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nnkgraph.formats import write_graph as write_graph
     from nnkgraph.tasks import testing as testing
     from nnkgraph.tasks.classify import classify as classify
+    from nnkgraph.tasks.cluster import cluster as cluster
     from nnkgraph.tasks.compare import compare as compare
     from nnkgraph.tasks.doctor import doctor as doctor
     from nnkgraph.tasks.embed import embed as embed
@@ -48,6 +49,7 @@ _HOMES = {
     "formats": "read_answers read_candidates read_features read_graph read_labels "
     "write_answers write_candidates write_graph",
     "tasks.classify": "classify",
+    "tasks.cluster": "cluster",
     "tasks.compare": "compare",
     "tasks.doctor": "doctor",
     "tasks.embed": "embed",
