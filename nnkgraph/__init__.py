@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nnkgraph.formats import write_candidates as write_candidates
     from nnkgraph.formats import write_graph as write_graph
     from nnkgraph.tasks import testing as testing
+    from nnkgraph.tasks.audit import audit as audit
     from nnkgraph.tasks.classify import classify as classify
     from nnkgraph.tasks.cluster import cluster as cluster
     from nnkgraph.tasks.compare import compare as compare
@@ -48,6 +49,7 @@ _HOMES = {
     "data.report": "Report",
     "formats": "read_answers read_candidates read_features read_graph read_labels "
     "write_answers write_candidates write_graph",
+    "tasks.audit": "audit",
     "tasks.classify": "classify",
     "tasks.cluster": "cluster",
     "tasks.compare": "compare",
