@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from nnkgraph.errors import OutputError, ParameterError
+from nnkgraph.errors import InputError, OutputError, ParameterError
 from nnkgraph.formats import _base
 from nnkgraph.formats._base import Extras, Format, Sparse, Target, TextOptions, ignore
 from nnkgraph.formats._choose import choose, is_known, reader, split_item
@@ -64,6 +64,7 @@ __all__ = [
     "read_features",
     "read_graph",
     "read_labels",
+    "read_table",
     "read_values",
     "split_item",
     "write_answers",
