@@ -293,7 +293,9 @@ for_labels_only = reading(*_column_opts)
 """The same where the format of another file is given by itself."""
 
 drawn = _added(
-    file("--clusters", "Clusters that color the nodes: what 'nnkgraph cluster' writes."),
+    file(
+        "--clusters", "Clusters that color the nodes: what 'nnkgraph cluster' writes."
+    ),
     file(
         "--audit",
         "Findings that mark nodes: what 'nnkgraph audit' writes, .csv or .parquet.",

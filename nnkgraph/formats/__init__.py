@@ -251,6 +251,33 @@ def _read_column(
     return *plugin.read_column(source, options), source.name
 
 
+def read_table(path: AnyPath) -> tuple[dict[str, list[str]], str]:
+    """Return the columns of a table that names them, as text, and the file's name."""
+    import csv
+
+    source, ending = files.open_source(os.fspath(path)), os.fspath(path).lower()
+    if ending.endswith(".parquet"):
+        from nnkgraph.formats.parquet import open_table
+
+        with open_table(source) as found:
+            return {one: found.texts(one, missing="") for one in found.columns}, (
+                source.name
+            )
+    with files.open_text(source, "", "gz", newline="") as text:
+        tab = "\t" if ending.removesuffix(".gz").endswith(".tsv") else ","
+        try:
+            rows = [row for row in csv.reader(text, delimiter=tab, strict=True) if row]
+        except csv.Error as error:
+            raise InputError(f"{source.name}: no table: {error}") from error
+    head, lines = (rows[0], rows[1:]) if rows else ([], [])
+    odd = next((at for at, row in enumerate(lines, 1) if len(row) != len(head)), 0)
+    if odd or len(set(head)) < max(1, len(head)):
+        what = f"row {odd} has not {len(head)} fields" if odd else "no names of columns"
+        raise InputError(f"{source.name}: no table: {what}")
+    columns = zip(*lines, strict=True) if lines else ((),) * len(head)
+    return dict(zip(head, map(list, columns), strict=True)), source.name
+
+
 def read_graph(
     path: AnyPath, *, format: str | None = None, note: _base.Note = ignore
 ) -> Graph:

@@ -50,7 +50,9 @@ class Findings:
             )
         kinds = [str(one).strip() for one in columns["finding"]]
         _refuse(name, "kind of finding", set(kinds) - set(KINDS), KINDS)
-        place = {str(one): at for at, one in enumerate(range(n) if ids is None else ids)}
+        place = {
+            str(one): at for at, one in enumerate(range(n) if ids is None else ids)
+        }
         named = [str(one) for one in columns["id"]]
         _refuse(name, "id of the graph", set(named) - set(place))
         blank = [""] * len(named)
@@ -71,10 +73,19 @@ class Findings:
         """Return the numbers of the findings of a kind."""
         return np.flatnonzero(self.kind == kind)
 
+    def first(self, most: int) -> IndexArray:
+        """Return the nodes of the first so many findings, of every kind alike."""
+        each = max(1, most // len(KINDS))
+        some = np.concatenate([self.at(kind)[:each] for kind in range(len(KINDS))])
+        nodes = np.append(self.node[some], self.other[some])
+        return np.unique(nodes[nodes >= 0])
+
 
 def _refuse(name: str, what: str, odd: set[str], known: Sequence[str] = ()) -> None:
     if odd:
-        some = ", ".join(map(repr, sorted(odd)[:_SHOWN])) + ", ..." * (len(odd) > _SHOWN)
+        some = ", ".join(map(repr, sorted(odd)[:_SHOWN])) + ", ..." * (
+            len(odd) > _SHOWN
+        )
         among = f"; there are {', '.join(known)}" if known else ""
         raise InputError(f"{name}: no {what}: {some}{among}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,8 @@ from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, Graph, IndexArray
+    from nnkgraph.data.labels import Labels
+    from nnkgraph.tasks.findings import Findings
 
 MOST = 20_000
 """Nodes that are drawn, where nobody says how many."""
@@ -19,6 +21,39 @@ MOST = 20_000
 _ALONG = 6  # neighbors that come along with a node
 _FEW = 10  # nodes that a group has at least, where there are so many
 _ACROSS = 48  # boxes of places beside each other, where there are no groups
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """What belongs to the nodes of a graph, in their order."""
+
+    labels: Labels | None = None
+    clusters: Labels | None = None
+    findings: Findings | None = None
+
+
+def drawn(
+    graph: Graph, at: FloatArray, marks: Marks, most: int, seed: int
+) -> tuple[IndexArray, str]:
+    """Return the nodes that are drawn, and the groups that each have a share in them.
+
+    All that have a place, where they are not too many; else of every cluster, class or
+    part of the drawing its share, and the first findings of every kind.
+    """
+    group, what = boxes(at), "part of the drawing"
+    for one, name in ((marks.labels, "class"), (marks.clusters, "cluster")):
+        if one is not None:
+            group, what = one.codes, name
+    there = np.flatnonzero(np.isfinite(at[:, 0]))
+    if len(there) <= most:
+        return there, what
+    first = np.zeros(graph.n_nodes, bool)
+    if marks.findings is not None:
+        first[marks.findings.first(most // 8)] = True
+    own = np.flatnonzero(first[there])
+    chosen = sampled(subgraph(graph, there), group[there], most, seed=seed, first=own)
+    nodes: IndexArray = there[chosen]
+    return nodes, what
 
 
 def sampled(

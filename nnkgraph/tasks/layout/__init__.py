@@ -56,11 +56,10 @@ def _joined(graph: Graph, parts: list[IndexArray]) -> Iterator[csr_array]:
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     edges = graph.adjacency.tocoo()
-    row, column = place[edges.row], place[edges.col]
-    apart = row != column
-    ends = (np.append(row, column)[np.tile(apart, 2)],)
-    ends += (np.append(column, row)[np.tile(apart, 2)],)
-    whole = csr_array((np.ones(len(ends[0])), ends), graph.adjacency.shape)
+    apart = edges.row != edges.col
+    row, column = place[edges.row[apart]], place[edges.col[apart]]
+    ends = (np.append(row, column), np.append(column, row))
+    whole = csr_array((np.ones(2 * len(row)), ends), graph.adjacency.shape)
     whole.sum_duplicates()
     begin = 0
     for part in parts:

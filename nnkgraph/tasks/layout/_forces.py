@@ -16,8 +16,11 @@ from scipy.sparse import csr_array
 from nnkgraph.runtime.jit import compiled
 
 if TYPE_CHECKING:
-    from nnkgraph.data import FloatArray, IndexArray
+    from numpy.typing import NDArray
 
+    from nnkgraph.data import IndexArray
+
+    Places = NDArray[np.float64]
     Level = tuple[csr_array, IndexArray]
 
 _SMALLEST = 1500  # a graph of so many nodes is not made smaller
@@ -49,7 +52,7 @@ def levels_of(joined: csr_array) -> list[Level]:
     return [*found, (graph, np.arange(graph.shape[0]))]
 
 
-def pulled_apart(levels: list[Level], at: FloatArray) -> FloatArray:
+def pulled_apart(levels: list[Level], at: Places) -> Places:
     """Move the places of the smallest graph, and then those of every larger one."""
     # What comes from a library of linear algebra differs in its last digits from
     # machine to machine, and forces would make more of it.
@@ -144,7 +147,9 @@ def moved(
                     state ^= state << np.uint64(13)
                     state ^= state >> np.uint64(7)
                     state ^= state << np.uint64(17)
-                    third = np.int64((state >> np.uint64(33)) * np.uint64(n) >> np.uint64(31))
+                    third = np.int64(
+                        (state >> np.uint64(33)) * np.uint64(n) >> np.uint64(31)
+                    )
                     dx, dy = x - at[third, 0], y - at[third, 1]
                     far = dx * dx + dy * dy
                     push = step * 2.0 * _PUSH / ((0.1 + far) * (1.0 + far))

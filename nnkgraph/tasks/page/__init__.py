@@ -22,9 +22,9 @@ from nnkgraph import __version__
 from nnkgraph.build.report import CERTIFICATE_LIMIT, description, support
 from nnkgraph.errors import InputError
 from nnkgraph.tasks.laplacian import pieces
-from nnkgraph.tasks.page.drawing import Marks, drawing
+from nnkgraph.tasks.page.drawing import drawing
 from nnkgraph.tasks.plot import histograms
-from nnkgraph.tasks.sample import MOST
+from nnkgraph.tasks.sample import MOST, Marks
 from nnkgraph.tasks.verify import verify
 
 if TYPE_CHECKING:
@@ -196,7 +196,15 @@ def _shown(value: Any) -> str:
 
 
 _SCRIPTS = (
-    *("data.js", "charts.js", "colors.js", "graph.js", "hands.js", "side.js", "page.js"),
+    *(
+        "data.js",
+        "charts.js",
+        "colors.js",
+        "graph.js",
+        "hands.js",
+        "side.js",
+        "page.js",
+    ),
 )
 # What could end a script early, or begin a comment in it.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
@@ -251,7 +259,7 @@ def page_facts(
 
 def written(name: str, facts: dict[str, Any]) -> str:
     """Put everything into the template, in one go: values are not looked into."""
-    style, script = _part("page.css"), "".join(map(_part, _SCRIPTS))
+    style, script = part("page.css"), "".join(map(part, _SCRIPTS))
     data = json.dumps(facts, allow_nan=False, separators=(",", ":"), sort_keys=True)
     parts = {
         "title": html.escape(PurePath(name).name),
@@ -261,10 +269,11 @@ def written(name: str, facts: dict[str, Any]) -> str:
         "script hash": _hash(script),
         "data": "".join(_ESCAPED.get(one, one) for one in data),
     }
-    return re.sub(r"{{([a-z ]+)}}", lambda at: parts[at[1]], _part("template.html"))
+    return re.sub(r"{{([a-z ]+)}}", lambda at: parts[at[1]], part("template.html"))
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """Return a file beside this one."""
     return (resources.files(__name__) / name).read_text(encoding="utf-8")
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.tasks.findings import KINDS, Findings
+from nnkgraph.tasks.findings import KINDS
 from nnkgraph.tasks.laplacian import pieces
 from nnkgraph.tasks.layout import lay_out
 from nnkgraph.tasks.plot import figure
-from nnkgraph.tasks.sample import boxes, sampled, subgraph
+from nnkgraph.tasks.sample import drawn, subgraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,27 +20,13 @@ if TYPE_CHECKING:
     from nnkgraph.data import Features, FloatArray, Graph, IndexArray
     from nnkgraph.data.labels import Labels
     from nnkgraph.runtime.progress import Stages
+    from nnkgraph.tasks.findings import Findings
+    from nnkgraph.tasks.sample import Marks
 
 MOST_EDGES = 150_000  # of more, nodes keep their heaviest
 MOST_FINDINGS = 1000  # of a kind, the most suspicious first
 _LETTERS = 120  # of a name
 _PLACES = 65_535  # steps of a coordinate, and of a logarithm
-
-
-@dataclass(frozen=True, eq=False)
-class Marks:
-    """What belongs to the nodes of a graph, in their order."""
-
-    labels: Labels | None
-    clusters: Labels | None
-    findings: Findings | None
-
-    def strata(self, at: FloatArray) -> tuple[IndexArray, str]:
-        """Return groups that a sample has to keep, and what they are."""
-        for one, what in ((self.clusters, "cluster"), (self.labels, "class")):
-            if one is not None:
-                return one.codes, what
-        return boxes(at), "part of the drawing"
 
 
 def drawing(
@@ -62,11 +47,9 @@ def drawing(
         )
     else:
         at, caption = _given(graph, name, coordinates)
-    nodes = np.arange(graph.n_nodes)
-    group, what = marks.strata(at)
+    nodes, what = drawn(graph, at, marks, most, seed)
     found = marks.findings
-    if graph.n_nodes > most:
-        nodes = sampled(graph, group, most, seed=seed, first=_first(found, most // 4))
+    if len(nodes) == most < graph.n_nodes:
         caption = (
             f"A sample of {len(nodes):,} of {graph.n_nodes:,} nodes, with the edges "
             f"between them: of each {what} its share, drawn at random (seed {seed}), "
@@ -103,21 +86,11 @@ def drawing(
     }
 
 
-def _first(found: Findings | None, most: int) -> IndexArray | None:
-    """Return the nodes that the findings are about, the first of each kind."""
-    if found is None:
-        return None
-    each = max(1, most // (2 * len(KINDS)))
-    some = np.concatenate([found.at(kind)[:each] for kind in range(len(KINDS))])
-    nodes = np.append(found.node[some], found.other[some])
-    return np.unique(nodes[nodes >= 0])[:most]
-
-
 def _edges(graph: Graph) -> tuple[dict[str, Any], int]:
     """Return edges, heaviest first, and of how many where they are not all."""
     whole = graph.adjacency
     every = whole.tocoo()
-    keep = np.arange(whole.nnz) if graph.directed else every.row < every.col
+    once = np.full(whole.nnz, True) if graph.directed else every.row < every.col
     # Of every node, its heaviest edge is the first, and so on.
     order = np.lexsort((every.col, -every.data, every.row))
     rank = np.empty(whole.nnz, np.int64)
@@ -125,7 +98,7 @@ def _edges(graph: Graph) -> tuple[dict[str, Any], int]:
     if not graph.directed:  # an edge counts for the end that needs it more
         back = np.lexsort((every.row, every.col))
         rank = np.minimum(rank, rank[back])
-    chosen = np.flatnonzero(keep) if keep.dtype == bool else keep
+    chosen = np.flatnonzero(once)
     total = len(chosen)
     weight = every.data[chosen]
     if total > MOST_EDGES:
@@ -177,7 +150,7 @@ def _colorings(graph: Graph, marks: Marks, nodes: IndexArray) -> list[dict[str, 
     """Return what nodes can be colored by: the first is shown first."""
     found = []
     if marks.clusters is not None:
-        names = _titles(graph, marks)
+        names = _titles(graph, marks.clusters, marks)
         found.append(_coloring("cluster", marks.clusters, names, nodes, "isolated"))
     if marks.labels is not None:
         names = marks.labels.classes
@@ -185,7 +158,9 @@ def _colorings(graph: Graph, marks: Marks, nodes: IndexArray) -> list[dict[str, 
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
     if len(parts) > 1:
         code = np.empty(graph.n_nodes, np.int64)
-        code[np.concatenate(parts)] = np.repeat(np.arange(len(parts)), [*map(len, parts)])
+        code[np.concatenate(parts)] = np.repeat(
+            np.arange(len(parts)), [*map(len, parts)]
+        )
         shown = np.minimum(code, 10)
         number = min(len(parts), 10)
         few = [f"component {at + 1}" for at in range(number)]
@@ -221,10 +196,8 @@ def _coloring(
     }
 
 
-def _titles(graph: Graph, marks: Marks) -> list[str]:
-    """Name clusters: by their commonest class, or by the node with most weight inside."""
-    clusters = marks.clusters
-    assert clusters is not None  # noqa: S101 - who calls has looked
+def _titles(graph: Graph, clusters: Labels, marks: Marks) -> list[str]:
+    """Name clusters: by their commonest class, or the node with most weight inside."""
     count, codes = len(clusters.classes), clusters.codes
     if marks.labels is not None:
         both = clusters.known & marks.labels.known
@@ -262,7 +235,9 @@ def _listed(graph: Graph, found: Findings, nodes: IndexArray) -> list[dict[str, 
                 "node": int(place[found.node[at]]),
                 "other": int(place[found.other[at]]),
                 "id": _short(str(name[found.node[at]])),
-                "with": _short(str(name[found.other[at]])) if found.other[at] >= 0 else "",
+                "with": _short(str(name[found.other[at]]))
+                if found.other[at] >= 0
+                else "",
                 **found.rows[at],
             }
             for at in every[:MOST_FINDINGS]

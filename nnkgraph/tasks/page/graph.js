@@ -212,7 +212,7 @@ class View {
   }
 
   radius() {
-    const base = Math.min(5, Math.max(1.5, 150 / Math.sqrt(this.n)));
+    const base = Math.min(5, Math.max(1.25, 140 / Math.sqrt(this.n)));
     return base * Math.min(2.4, Math.max(0.8, (this.scale / this.base) ** 0.4)) * (this.width < 500 ? 0.8 : 1);
   }
 
@@ -283,14 +283,14 @@ class View {
 
   // Findings: rings of a shape for each kind, and lines between twins.
   drawLayers(ink) {
-    const r = Math.max(4.5, this.radius() + 2.5);
+    const r = Math.max(3.6, this.radius() + 2);
     for (const layer of this.layers) {
       if (!layer.on) continue;
-      for (const [stroke, wide] of [[color("--panel"), 3.4], [color("--ink"), 1.4]]) {
+      for (const [stroke, wide] of [[color("--panel"), 2.6], [color("--ink"), 1.1]]) {
         ink.strokeStyle = stroke;
         ink.lineWidth = wide;
         ink.beginPath();
-        for (const { node, other } of layer.rows) {
+        for (const { node, other } of layer.marked) {
           if (node < 0) continue;
           const [x, y] = this.where(node);
           ring(ink, layer.shape, x, y, r);

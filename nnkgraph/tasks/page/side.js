@@ -106,7 +106,7 @@ function showNode(view, node) {
 
 const SHAPES = { "near-duplicate": "circle", outlier: "diamond", label: "square" };
 const TITLES = { "near-duplicate": "Near-duplicates", outlier: "Outliers", label: "Suspicious labels" };
-const LISTED_FINDINGS = 50;
+const LISTED_FINDINGS = 50, MARKED_FINDINGS = 100;
 
 function showFindings(view, layers) {
   byId("findings").hidden = false;
@@ -114,6 +114,7 @@ function showFindings(view, layers) {
   for (const layer of layers) {
     layer.shape = SHAPES[layer.name];
     layer.on = layer.rows.length > 0;
+    layer.marked = layer.rows.slice(0, MARKED_FINDINGS);
     const label = make("label"), box = make("input", null, { type: "checkbox" });
     box.checked = layer.on;
     box.disabled = !layer.on;
@@ -123,7 +124,7 @@ function showFindings(view, layers) {
     });
     const svg = drawn("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" });
     svg.append(drawn("path", { d: marks[layer.shape] }));
-    label.append(box, svg, document.createTextNode(TITLES[layer.name]));
+    label.append(box, svg, document.createTextNode(`${TITLES[layer.name]} ${layer.marked.length < layer.count ? `${layer.marked.length}/${shown(layer.count)}` : shown(layer.count)}`));
     byId("layers").append(label);
     byId("found").append(findingTable(view, layer));
   }
