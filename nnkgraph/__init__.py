@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.doctor import doctor as doctor
     from nnkgraph.tasks.embed import embed as embed
     from nnkgraph.tasks.explain import explain as explain
+    from nnkgraph.tasks.page import report as report
     from nnkgraph.tasks.propagate import propagate as propagate
     from nnkgraph.tasks.verify import verify as verify
     from nnkgraph.tasks.warm import warm as warm
@@ -56,6 +57,7 @@ _HOMES = {
     "tasks.doctor": "doctor",
     "tasks.embed": "embed",
     "tasks.explain": "explain",
+    "tasks.page": "report",
     "tasks.propagate": "propagate",
     "tasks.verify": "verify",
     "tasks.warm": "warm",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from nnkgraph.errors import OutputError, ParameterError
+from nnkgraph.errors import InputError, OutputError, ParameterError
 from nnkgraph.formats import _base
 from nnkgraph.formats._base import Extras, Format, Sparse, Target, TextOptions, ignore
 from nnkgraph.formats._choose import choose, is_known, reader, split_item
@@ -67,6 +67,7 @@ __all__ = [
     "read_graph",
     "read_labels",
     "read_result",
+    "read_table",
     "read_values",
     "split_item",
     "write_answers",
@@ -251,6 +252,33 @@ def _read_column(
         told = replace(told, header=None, id_column=ids, delimiter=None)
     options = replace(told, for_nodes=True, known=frozenset(known or ()))
     return *plugin.read_column(source, options), source.name
+
+
+def read_table(path: AnyPath) -> tuple[dict[str, list[str]], str]:
+    """Return the columns of a table that names them, as text, and the file's name."""
+    import csv
+
+    source, ending = files.open_source(os.fspath(path)), os.fspath(path).lower()
+    if ending.endswith(".parquet"):
+        from nnkgraph.formats.parquet import open_table
+
+        with open_table(source) as found:
+            return {one: found.texts(one, missing="") for one in found.columns}, (
+                source.name
+            )
+    with files.open_text(source, "", "gz", newline="") as text:
+        tab = "\t" if ending.removesuffix(".gz").endswith(".tsv") else ","
+        try:
+            rows = [row for row in csv.reader(text, delimiter=tab, strict=True) if row]
+        except csv.Error as error:
+            raise InputError(f"{source.name}: no table: {error}") from error
+    head, lines = (rows[0], rows[1:]) if rows else ([], [])
+    odd = next((at for at, row in enumerate(lines, 1) if len(row) != len(head)), 0)
+    if odd or len(set(head)) < max(1, len(head)):
+        what = f"row {odd} has not {len(head)} fields" if odd else "no names of columns"
+        raise InputError(f"{source.name}: no table: {what}")
+    columns = zip(*lines, strict=True) if lines else ((),) * len(head)
+    return dict(zip(head, map(list, columns), strict=True)), source.name
 
 
 def read_graph(
