@@ -111,7 +111,9 @@ def query(
     for remark in remarks:
         warnings.warn(remark, QualityWarning, stacklevel=3)
     searched = report.search_facts(found)
-    stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
+    stored = settings.stored(
+        sigma=kernel.bandwidth(found), search=found.backend, scaling=run.scaling
+    )
     names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
     known = {
         **{name: stored[name] for name in names},

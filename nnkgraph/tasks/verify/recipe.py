@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nnkgraph.data.scaling import Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 
@@ -72,6 +73,7 @@ class Recipe:
     grow: bool = False
     bridged: bool = False
     weights: str = "regression"
+    scaling: Scaling | None = None  # the numbers, where the graph stores them
 
     @property
     def nearness(self) -> str:
@@ -180,8 +182,15 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
             grow=known.get("grow") is not None,
             bridged=known.get("connect", "none") != "none",
             weights=str(known.get("weights", "regression")),
+            scaling=Scaling.read(known),
         )
-    except (ParameterError, TypeError, ValueError, AttributeError) as error:
+    except (
+        ParameterError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
         said = f"the graph's provenance is damaged: {error}"
         raise InputError(f"{name}: {said}") from None
 
