@@ -257,7 +257,8 @@ def gathers_nothing(method: methods.Method) -> bool:
     """Return whether a method takes the k best as its candidates, as most do."""
     from nnkgraph.methods import Plain
 
-    return type(method).gather is Plain.gather
+    gather: Any = type(method).gather
+    return gather is Plain.gather
 
 
 @within_memory

@@ -214,9 +214,15 @@ class Settings:
 
     @classmethod
     def like(
-        cls, graph: Graph, features: Features, name: str = "the graph"
+        cls,
+        graph: Graph,
+        features: Features,
+        name: str = "the graph",
+        search: str | None = None,
     ) -> Settings:
         """Return what a graph was built with, for other rows of the same kind.
+
+        Another search may be named.
 
         Raises
         ------
@@ -233,22 +239,27 @@ class Settings:
                 f"{name}: does not say how it was built as this version does ({what}): "
                 "build it again"
             )
-        search = str(known["search"])
+        if search is None:
+            search = str(known["search"])
+            # Neighbors within a radius need no candidates.
+            search = "exact" if search == "radius" else search
         if search.partition(":")[0] == "precomputed":
             raise InputError(
                 f"{name}: its candidates were given, and other rows have none: name "
                 "all options instead"
             )
-        # Neighbors within a radius need no candidates.
-        search = "exact" if search == "radius" else search
-        made = cls.read({**known, "search": search}, features)
-        width, scaling = features.x.shape[1], made.scaling
-        if scaling is not None and scaling.low is not None:
-            if len(scaling.low) != width:
-                raise InputError(
-                    f"{features.name}: {width} columns, and {name} is of "
-                    f"{len(scaling.low)}"
-                )
+        try:
+            made = cls.read({**known, "search": search}, features)
+        except InputError:
+            raise
+        except (ParameterError, LookupError, TypeError, ValueError) as error:
+            said = f"cannot be built with its settings: {error}"
+            raise InputError(f"{name}: {said}") from error
+        d, low = features.x.shape[1], made.scaling and made.scaling.low
+        if low is not None and len(low) != d:
+            raise InputError(
+                f"{features.name}: {d} columns, and {name} is of {len(low)}"
+            )
         return made
 
     def stored(
@@ -344,7 +355,7 @@ class Running:
 
 
 def settings_of(features: Features, chosen: Mapping[str, Any]) -> Settings:
-    """Return the settings that keywords say, or those of the graph they are to be like."""
+    """Return the settings that keywords say, or those of a graph to be like."""
     others = {name: one for name, one in chosen.items() if name != "like"}
     like = chosen.get("like")
     if like is None:
@@ -352,6 +363,22 @@ def settings_of(features: Features, chosen: Mapping[str, Any]) -> Settings:
     for name in others:
         raise ParameterError(f"`{name}` is what the graph says that this is to be like")
     return Settings.like(like, features)
+
+
+def mismatch(graph: Graph, features: Features) -> str:
+    """Return why features are not those that a graph was built from, or nothing."""
+    shape, known = tuple(features.x.shape), graph.provenance
+    stored = tuple(known.get("shape", ()))
+    if shape != stored or shape[0] != graph.n_nodes:
+        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {stored}"
+        if shape[0] == graph.n_nodes:
+            text += "; give the same `drop` and `id_column` as to build"
+        return text
+    if features.sha256 != known.get("sha256"):
+        return "other values, or rows in another order: sha256 differs"
+    if features.ids and graph.ids and features.ids != graph.ids:
+        return "other row names, or another order"
+    return ""
 
 
 def split(options: Mapping[str, Any], known: Any) -> tuple[dict[str, Any], Running]:

@@ -13,28 +13,23 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nnkgraph import __version__
+from nnkgraph.build import graph as graphs
 from nnkgraph.build import solve
-from nnkgraph.build.graph import (
-    check_updatable,
-    gathers_nothing,
-    warn_of_quality,
-    whole,
+from nnkgraph.build.run import Run, estimated_seconds, open_run
+from nnkgraph.build.settings import (
+    Running,
+    RunningOptions,
+    Settings,
+    features_of,
+    mismatch,
 )
-from nnkgraph.build.run import Run, open_run
-from nnkgraph.build.settings import Running, RunningOptions, Settings, features_of
-from nnkgraph.data import (
-    Candidates,
-    Features,
-    Graph,
-    Neighborhoods,
-    SparseRows,
-    Updatable,
-)
+from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, Updatable
+from nnkgraph.data.rows import below, taken
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.runtime.arrays import new_array, row_slices, taken_rows, within_memory
 from nnkgraph.runtime import registry
+from nnkgraph.runtime.arrays import new_array, row_slices, within_memory
 from nnkgraph.search import index_dtype
-from nnkgraph.search.auto import judged
+from nnkgraph.search.auto import Costs, judged
 from nnkgraph.search.partition import estimated_again
 from nnkgraph.search.renew import renew
 
@@ -49,8 +44,8 @@ if TYPE_CHECKING:
 DRIFT = 0.05
 """By how much a bandwidth may differ from that of all rows without a warning."""
 
-_MOST_LOST = 0.5
-"""Beyond this share of rows to be searched again, it costs less to search all."""
+_DOUBLED = 2
+"""An approximate search begins anew when there are so many times the rows."""
 
 
 @within_memory
@@ -78,14 +73,13 @@ def update(
     add : the same, optional
         New rows. They have ids where the nodes of the graph have any.
     remove : sequence, optional
-        Ids of rows, or their numbers where they have no ids.
+        Ids of rows, or their numbers.
 
     Raises
     ------
     InputError
-        Where the features are not those of the graph, or rows do not fit to them.
-    ParameterError
-        Where a method, kernel or search of the graph looks at all rows at once.
+        Where the features are not those of the graph, rows do not fit to them, or the
+        graph is one that looks at all rows at once.
 
     Examples
     --------
@@ -96,10 +90,15 @@ def update(
     >>> nnkgraph.update(graph, x[:95], add=x[95:], remove=[0, 1])
     <Graph: 98 nodes, 211 edges>
     """
+    for name in options:
+        if name not in RunningOptions.__annotations__ or name == "resume":
+            raise TypeError(f"there is no keyword {name!r}")
     old = features_of(features)
     new = None if add is None else features_of(add, name="new rows")
-    change = Change.of(graph, old, new, remove)
-    return updated(graph, change, Running(**options))
+    kept = staying(graph.n_nodes, graph.ids, remove)
+    check_origin(graph)
+    check_features(graph, old)
+    return updated(graph, Change.of(graph, old, kept, new), Running(**options))
 
 
 @dataclass(frozen=True)
@@ -113,181 +112,100 @@ class Change:
     """The numbers of those that stay."""
 
     added: int
-    removed: int
-    name: str = "the graph"
 
     @classmethod
     def of(
-        cls,
-        graph: Graph,
-        features: Features,
-        add: Features | None,
-        remove: Sequence[Any] | None,
-        name: str = "the graph",
+        cls, graph: Graph, features: Features, kept: IndexArray, add: Features | None
     ) -> Change:
-        """Check that everything belongs together, and put the rows together."""
-        check_origin(graph, name)
-        check_features(graph, features, name)
-        kept = _kept(graph, remove, "rows to remove")
-        stay = _taken(features, kept, graph.ids)
-        return cls.made(graph, stay, kept, add, name)
-
-    @classmethod
-    def made(
-        cls,
-        graph: Graph,
-        stay: Features,
-        kept: IndexArray,
-        add: Features | None,
-        name: str,
-    ) -> Change:
-        """Return the change by which some rows stay and others are added."""
-        together = stay if add is None else joined(stay, add, name)
-        if not len(together.x):
-            raise InputError(f"{name}: no row would be left")
-        added = 0 if add is None else len(add.x)
-        return cls(together, kept, added, graph.n_nodes - len(kept), name)
+        """Put rows of features that stay and new ones together."""
+        named = features.ids is not None or graph.ids is None
+        known = features if named else replace(features, ids=graph.ids)
+        stay = known if len(kept) == len(known.x) else taken(known, kept)
+        parts = [one for one in (stay, add) if one is not None and len(one.x)]
+        if not parts:
+            raise InputError(f"{features.name}: no row would be left")
+        return cls(below(parts, features.name), kept, 0 if add is None else len(add.x))
 
 
-def check_origin(graph: Graph, name: str) -> None:
+def staying(
+    n: int,
+    ids: Sequence[str] | None,
+    remove: Sequence[Any] | None,
+    name: str = "remove",
+) -> IndexArray:
+    """Return the numbers of the rows that stay of n, where others are removed.
+
+    Raises
+    ------
+    InputError
+        For ids or numbers that are not there, or there twice.
+    """
+    stays, remove = np.ones(n, np.bool_), [] if remove is None else list(remove)
+    place = {one: i for i, one in enumerate(ids or ())} if remove else {}
+    for one in remove:
+        number = place.get(one, -1) if isinstance(one, str) else int(one)
+        if not 0 <= number < len(stays):
+            hint = ", which has no ids: give row numbers"
+            hint = hint if isinstance(one, str) and ids is None else ""
+            raise InputError(f"{name}: the graph has no row {one!r}{hint}")
+        if not stays[number]:
+            raise InputError(f"{name}: the row {one!r} is there twice")
+        stays[number] = False
+    return np.flatnonzero(stays)
+
+
+def check_origin(graph: Graph, name: str = "the graph") -> None:
     """Refuse a graph that another version wrote: its numbers may not be ours."""
     known = graph.provenance.get("nnkgraph")
     if known != __version__ or graph.provenance.get("schema") != 1:
         by = f"nnkgraph {known}" if known else "another program"
         raise InputError(
-            f"{name}: was built by {by}, and this is {__version__}: build it again, "
-            "with the `like` of it, to update it then"
+            f"{name}: was built by {by}, and this is nnkgraph {__version__}: build a "
+            "graph `like` it first"
         )
 
 
-def check_features(graph: Graph, features: Features, name: str) -> None:
+def check_features(graph: Graph, features: Features, name: str = "the graph") -> None:
     """Refuse features that a graph was not built from."""
-    shape, known = list(features.x.shape), graph.provenance
-    what = ""
-    if shape != known.get("shape") or shape[0] != graph.n_nodes:
-        what = f"{shape[0]} x {shape[1]}, and the graph is of {known.get('shape')}"
-    elif features.sha256 != known.get("sha256"):
-        what = "other values, or rows in another order: sha256 differs"
-    elif features.ids and graph.ids and features.ids != graph.ids:
-        what = "other row names, or another order"
-    if what:
-        raise InputError(f"{features.name}: not what {name} was built from: {what}")
+    wrong = mismatch(graph, features)
+    if wrong:
+        raise InputError(f"{features.name}: not what {name} was built from: {wrong}")
 
 
-def _kept(graph: Graph, remove: Sequence[Any] | None, name: str) -> IndexArray:
-    """Return the numbers of the rows that stay."""
-    stays = np.ones(graph.n_nodes, np.bool_)
-    place = {one: i for i, one in enumerate(graph.ids or ())}
-    for one in () if remove is None else remove:
-        what = f"{one!r}" if isinstance(one, str) else f"{one}"
-        if isinstance(one, str):
-            if graph.ids is None:
-                raise InputError(
-                    f"{name}: {what}, but the graph has no names of rows: give numbers"
-                )
-            number = place.get(one, -1)
-        else:
-            number = int(one)
-        if not 0 <= number < graph.n_nodes:
-            raise InputError(f"{name}: there is no row {what} in the graph")
-        if not stays[number]:
-            raise InputError(f"{name}: row {what} is there twice")
-        stays[number] = False
-    return np.flatnonzero(stays)
-
-
-def _taken(features: Features, kept: IndexArray, ids: Any) -> Features:
-    """Return some rows of the features, under the names that the graph has for them."""
-    x, n = features.x, len(features.x)
-    if len(kept) < n:
-        x = x[kept] if isinstance(x, SparseRows) else taken_rows(x, kept)
-        ids = None if ids is None else tuple(ids[i] for i in kept)
-    return replace(features, x=x, ids=ids)
-
-
-def joined(stay: Features, add: Features, graph: str) -> Features:
-    """Return rows with others below them."""
-    if stay.x.shape[1] != add.x.shape[1]:
-        raise InputError(
-            f"{add.name}: {add.x.shape[1]} columns, but {graph} is of {stay.x.shape[1]}"
-        )
-    if stay.columns and add.columns and stay.columns != add.columns:
-        raise InputError(f"{add.name}: other columns, or another order of them")
-    ids = None
-    if (stay.ids is None) != (add.ids is None):
-        who, lacks = (graph, add.name) if stay.ids else (add.name, graph)
-        raise InputError(f"{add.name}: {who} has names of rows, and {lacks} has none")
-    if stay.ids is not None and add.ids is not None:
-        again = set(stay.ids) & set(add.ids)
-        if again:
-            first = next(one for one in add.ids if one in again)
-            raise InputError(
-                f"{add.name}: {len(again)} of its ids are in {graph} already, the "
-                f"first is {first!r}; remove those rows, or rename these"
-            )
-        ids = stay.ids + add.ids
-    warnings = tuple(dict.fromkeys((*stay.warnings, *add.warnings)))
-    return replace(stay, x=_below(stay.x, add.x), ids=ids, warnings=warnings)
-
-
-def _below(x: Any, more: Any) -> Any:
-    """Return rows with others below them, sparse where the first are."""
-    sparse = isinstance(x, SparseRows)
-    if sparse != isinstance(more, SparseRows):
-        if sparse:
-            from scipy.sparse import csr_array
-
-            more = SparseRows.of(csr_array(more), "new rows")
-        else:
-            more = more.dense()
-    if sparse:
-        return x.stacked(more)
-    (n, d), m = x.shape, len(more)
-    both = new_array((n + m, d), np.result_type(x.dtype, more.dtype))
-    for rows in row_slices(n, 8 * d):
-        both[rows] = x[rows]
-    both[n:] = more
-    return both
-
-
-def updated(graph: Graph, change: Change, running: Running) -> Graph:
+def updated(
+    graph: Graph, change: Change, running: Running, name: str = "the graph"
+) -> Graph:
     """Return the graph of the changed rows."""
-    together = change.together
+    settings, kept = Settings.like(graph, change.together, name), graph.updatable
     try:
-        settings = Settings.like(graph, together, change.name)
-        check_updatable(settings, lists=False)
+        graphs.check_updatable(settings, lists=False)
     except ParameterError as error:
-        raise InputError(f"{change.name}: {error}") from error
-    kept = graph.updatable
-    able = kept is not None and gathers_nothing(settings.method) and not settings.grow
-    with open_run(together, settings, running) as run:
-        work = _Work(run, kept, change) if kept is not None and able else None
-        found = work.solved() if work else None
-        if found is None:
-            why = work.why if work else "it does not keep what an update needs"
-            solution = run.solve()
-            counts, searched = (len(run.rows.x),) * 2, 0
+        raise InputError(f"{name}: {error}") from error
+    x, touched = change.together.x, change.added + graph.n_nodes - len(change.kept)
+    seconds = estimated_seconds(x, settings.k)
+    if kept is not None:
+        seconds *= min(1.0, 0.01 + 20.0 * touched / len(x))
+    with open_run(change.together, settings, running, seconds=seconds) as run:
+        work = _Work(run, kept, change) if kept is not None else None
+        why = work.why if work else "the graph does not keep what an update needs"
+        if work and not why:
+            solution, facts = work.solved()
         else:
-            solution, counts, searched = found
-            why = ""
-        drift, warnings = _drift(run, solution[0], solution[1])
-        facts = {
-            "added": change.added,
-            "removed": change.removed,
-            "searched_again": counts[0],
-            "solved_again": counts[1],
-            "built_anew": why,
-            "drift": drift,
-        }
-        made = whole(
+            solution, every = run.solve(), len(run.rows.x)
+            facts = {"searched_again": every, "solved_again": every}
+        drift, warnings = _drift(run, *solution[:2])
+        facts |= {"added": change.added, "removed": graph.n_nodes - len(change.kept)}
+        facts |= {"built_anew": why, "drift": drift}
+        since = 0 if why or not kept or kept.searched is None else int(kept.searched)
+        made = graphs.whole(
             run,
             solution,
             warnings=warnings,
             facts={"update": facts},
             updatable=kept is not None,
-            searched=searched,
+            searched=since,
         )
-    warn_of_quality(made.report)
+    graphs.warn_of_quality(made.report)
     return made
 
 
@@ -297,7 +215,7 @@ def _drift(
     """Compare the bandwidth with what its rule would make of all rows."""
     known: Any = kernel
     rule, used = run.settings.sigma_rule, known.bandwidth(found)
-    if not rule or not found.index.shape[1]:
+    if not rule or not found.index.shape[1] or found.backend == "radius":
         return None, []
     k = run.settings.k
     best = replace(found, index=found.index[:, :k], distance=found.distance[:, :k])
@@ -306,130 +224,126 @@ def _drift(
     drift = {"sigma": used, "rule": rule, "of_all_rows": fresh, "share": share}
     if share <= DRIFT:
         return drift, []
-    return drift, [
+    text = (
         f"sigma {used:.4g} is that of the rows there were first, and {rule!r} would "
         f"make {fresh:.4g} of all rows, {share:.0%} away: build the graph anew with "
         f"`sigma={rule!r}`"
-    ]
-
-
-def _silent(_: int) -> None:
-    """Count nothing."""
+    )
+    return drift, [text]
 
 
 class _Work:
-    """Lists and solutions of a graph, carried over to its changed rows."""
+    """Lists and solutions of a graph, carried over to its changed rows.
+
+    Lists hold distinct rows. Old ones keep their order among each other, unless the
+    first of several identical rows goes: the next one may come after others, which
+    counts in ties. Lists with such a row are searched again as if it was gone.
+    """
 
     def __init__(self, run: Run, kept: Updatable, change: Change) -> None:
-        self.run, self.kept, self.change = run, kept, change
-        self.why = ""
-        """Why all rows have to be searched and solved."""
-        origin = run.rows.origin
-        total = len(run.features.x)
-        every = np.arange(total) if origin is None else origin
-        self.first = int(np.searchsorted(every, len(change.kept)))
-        """The first of the distinct rows that is not an old one."""
+        self.run, self.kept = run, kept
+        self.n, self.k = len(run.rows.x), kept.index.shape[1]
+        total, stays = len(change.together.x), len(change.kept)
+        origin = np.arange(total) if run.rows.origin is None else run.rows.origin
+        self.first = int(np.searchsorted(origin, stays))
+        """The first distinct row that is a new one."""
+        self.places, self.numbers = self._places(change)
+        self.carried = np.flatnonzero(self.places >= 0)
+        self.index, self.lost = self._lists()
+        """Candidates by their numbers now, and the rows that lack any."""
+        self.why = self._why()
+        """Why all rows have to be searched and solved; nothing where they have not."""
 
-    def _places(self) -> tuple[IndexArray, Any]:
-        """Return where the old distinct rows are now, -1 for gone, and if they stayed.
+    def _places(self, change: Change) -> tuple[IndexArray, IndexArray]:
+        """Return where the old distinct rows are now, and their numbers in lists.
 
-        One whose first copy is gone comes later now: it stayed not.
+        Both are -1 for rows that are gone, the latter also for those that come later.
         """
-        kept, change, rows = self.kept, self.change, self.run.rows
-        n, total = len(kept.index), len(change.kept) + change.removed
-        before = np.arange(total)
-        first = before if kept.first is None else kept.first
-        now = np.arange(len(self.run.features.x))
-        origin = before
-        if n < total:
-            origin = np.flatnonzero(first == before)
-            before = np.searchsorted(origin, first)
+        kept, rows, n = self.kept, self.run.rows, len(self.kept.index)
+        total = n if kept.first is None else len(kept.first)
+        before, origin = np.arange(total), np.arange(total)
+        if kept.first is not None and n < total:
+            origin = np.flatnonzero(kept.first == before)
+            before = np.searchsorted(origin, kept.first)
+        now = np.arange(len(change.together.x))
         if rows.origin is not None and rows.first is not None:
             now = np.searchsorted(rows.origin, rows.first)
         places = np.full(n, -1)
         places[before[change.kept]] = now[: len(change.kept)]
         stayed = np.zeros(total, np.bool_)
         stayed[change.kept] = True
-        return places, stayed[origin]
+        return places, np.where(stayed[origin], places, -1)
 
-    def _check(self, lost: int) -> None:
-        """Find out whether it is worth while to carry anything over."""
-        run, kept, n = self.run, self.kept, len(self.run.rows.x)
-        width = min(run.settings.width, n - 1)
-        if kept.index.shape[1] != width:
-            self.why = f"every row has {width} candidates now"
-        elif lost > _MOST_LOST * n:
-            self.why = f"{lost} of {n} rows lost candidates or are new"
-        elif kept.searched is not None and n >= 2 * int(kept.searched):
-            self.why = "rows have doubled since leaders were drawn"
+    def _lists(self) -> tuple[Any, IndexArray]:
+        index, lost = new_array((self.n, self.k), index_dtype(self.n)), np.ones(self.n)
+        for some in row_slices(len(self.carried), 32 * max(1, self.k)):
+            rows = self.carried[some]
+            known = self.numbers[self.kept.index[rows]]
+            index[self.places[rows]] = known
+            lost[self.places[rows]] = (known < 0).any(axis=1)
+        return index, np.flatnonzero(lost)
 
-    def solved(self) -> Any:
-        """Return the solution, how many rows were searched and solved, and since when.
+    def _why(self) -> str:
+        settings, n, lost = self.run.settings, self.n, len(self.lost)
+        width, since = min(settings.width, n - 1), self.kept.searched
+        if self.k != width or not graphs.gathers_nothing(settings.method):
+            return f"rows have {width} candidates, and had {self.k}"
+        costs = Costs.of(self.run.rows.x, max(1, width), settings.kernel.nearness)
+        # Each of the rows is compared with all, and all with each that came.
+        each = n * costs.pair * (lost + n - self.first)
+        name = registry.spec(settings.search).partition(":")[0]
+        if each > getattr(costs, name, costs.partition):
+            return f"{lost} of {n} rows are new or lost candidates"
+        if since is not None and n >= _DOUBLED * int(since):
+            return f"there were {int(since)} rows when leaders were drawn"
+        return ""
 
-        None where all rows have to be.
-        """
-        run, kept = self.run, self.kept
-        n, k = len(run.rows.x), kept.index.shape[1]
-        places, stayed = self._places()
-        carried = np.flatnonzero(places >= 0)
-        now = np.where(stayed, places, -1)
-        lost = np.ones(n, np.bool_)
-        index = new_array((n, k), index_dtype(n))
-        for some in row_slices(len(carried), 32 * max(1, k)):
-            rows = carried[some]
-            known = now[kept.index[rows]]
-            index[places[rows]] = known
-            lost[places[rows]] = (known < 0).any(axis=1)
-        missing = np.flatnonzero(lost)
-        self._check(len(missing))
-        if self.why:
-            return None
-        distance, weights, errors, certificate = (
-            self._carried(values, carried, places)
-            for values in (kept.distance, kept.weights, kept.errors, kept.certificate)
-        )
-        changed = missing
-        with run.progress("search", 2 * n) as on_rows:
-            wanted = run.wanted(k, on_rows)
-            if k:
-                changed = renew(wanted, index, distance, missing, self.first)
-            search = run.settings.search
-            about: dict[str, Any] = {"exact": search.exact}
-            if not search.exact:
-                about |= estimated_again(replace(wanted, on_rows=_silent), index)
-            name = registry.spec(search)
-            candidates = Candidates(index, distance, backend=name, **about)
-            candidates = judged(candidates, wanted, search)
-        kernel = run.settings.kernel.fit(candidates)
-        with run.progress("solve", len(changed)) as on_rows:
-            part = replace(candidates, index=index[changed], distance=distance[changed])
-            found = solve.solve(
+    def solved(self) -> tuple[Any, dict[str, Any]]:
+        """Search and solve what changed; return the solution of all rows."""
+        run, kept, settings, index = self.run, self.kept, self.run.settings, self.index
+        distance, changed = self._carried(kept.distance), self.lost
+        with run.progress("search", self.n) as on_rows:
+            if self.k:
+                wanted = run.wanted(self.k, on_rows)
+                changed = renew(wanted, index, distance, self.lost, self.first)
+        candidates = self._judged(Candidates(index, distance))
+        kernel = settings.kernel.fit(candidates)
+        with run.progress("solve", len(changed), "rows") as on_rows:
+            fresh = solve.solve(
                 run.pool,
                 run.rows.x,
-                part,
+                replace(candidates, index=index[changed], distance=distance[changed]),
                 kernel=kernel,
-                method=run.settings.method,
+                method=settings.method,
                 first=run.rows.kept_copies,
                 rows=changed,
-                k=run.settings.k,
+                k=settings.k,
                 on_rows=on_rows,
             )
-        weights[changed] = found.weights
-        for values, fresh in ((errors, found.errors), (certificate, found.certificate)):
+        names = ("weights", "errors", "certificate")
+        every = {name: self._carried(getattr(kept, name)) for name in names}
+        for name, values in every.items():
             if values is not None:
-                values[changed] = fresh
-        whole_found = Neighborhoods(weights, errors, certificate)
-        searched = 0 if kept.searched is None else int(kept.searched)
-        return (candidates, kernel, whole_found), (len(missing), len(changed)), searched
+                values[changed] = getattr(fresh, name)
+        facts = {"searched_again": len(self.lost), "solved_again": len(changed)}
+        return (candidates, kernel, Neighborhoods(**every)), facts
 
-    def _carried(self, values: Any, carried: IndexArray, places: IndexArray) -> Any:
+    def _judged(self, found: Candidates) -> Candidates:
+        """Say what search found the candidates, and how well."""
+        search = self.run.settings.search
+        found = replace(found, backend=registry.spec(search), exact=search.exact)
+        if search.exact or not self.k:
+            return found
+        wanted = self.run.wanted(self.k)
+        found = replace(found, **estimated_again(wanted, found.index))
+        return judged(found, wanted, search)
+
+    def _carried(self, values: Any) -> Any:
         """Return values of the old rows where these are now."""
         if values is None:
             return None
-        n = len(self.run.rows.x)
-        made = new_array((n, *values.shape[1:]), np.float64)
-        width = max(1, values[:1].size)
-        for some in row_slices(len(carried), 24 * width):
-            rows = carried[some]
-            made[places[rows]] = values[rows]
+        made = new_array((self.n, *values.shape[1:]), np.float64)
+        for some in row_slices(len(self.carried), 24 * max(1, self.k)):
+            rows = self.carried[some]
+            made[self.places[rows]] = values[rows]
         return made

@@ -192,7 +192,7 @@ def products_of(
     dtype: type[np.floating[Any]],
     first: int = 0,
 ) -> Iterator[Products]:
-    """Yield products of some rows with all from the first, a block of rows at a time."""
+    """Yield products of some rows with others, from the first, a block at a time."""
     x, center, scale = inputs.x.open(), inputs.center.open(), 2.0**-inputs.exponent
     n = len(x)
     data, offset = inputs.data.open(), inputs.offset.open()

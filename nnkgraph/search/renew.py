@@ -101,7 +101,8 @@ def renew(
     if not len(doubtful):
         return lost
     inputs = replace(inputs, rows=pool.share(doubtful))
-    entered, far = _run(wanted, _enter, inputs, wanted.k)
+    silent = replace(wanted, on_rows=lambda _: None)  # they were counted
+    entered, far = _run(silent, _enter, inputs, wanted.k)
     changed = (entered != index[doubtful]).any(axis=1)
     rows = doubtful[changed]
     index[rows], distance[rows] = entered[changed], far[changed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nnkgraph.build.settings import mismatch
 from nnkgraph.data.scaling import Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -195,17 +196,9 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
         raise InputError(f"{name}: {said}") from None
 
 
-def features_check(features: Features, graph: Graph, recipe: Recipe) -> Check:
+def features_check(features: Features, graph: Graph) -> Check:
     """Compare the features with those that the graph was built from."""
-    shape = tuple(features.x.shape)
-    if shape != recipe.shape or shape[0] != graph.n_nodes:
-        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {recipe.shape}"
-        if shape[0] == graph.n_nodes:
-            text += "; give the same `drop` and `id_column` as to build"
-    elif features.sha256 != recipe.sha256:
-        text = "other values, or rows in another order: sha256 differs"
-    elif features.ids and graph.ids and features.ids != graph.ids:
-        text = "other row names, or another order"
-    else:
-        return Check("features", "ok", f"shape {shape[0]} x {shape[1]}, sha256 agrees")
-    return Check("features", "FAILED", text)
+    shape, wrong = tuple(features.x.shape), mismatch(graph, features)
+    if wrong:
+        return Check("features", "FAILED", wrong)
+    return Check("features", "ok", f"shape {shape[0]} x {shape[1]}, sha256 agrees")
