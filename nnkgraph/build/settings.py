@@ -255,11 +255,11 @@ class Settings:
         except (ParameterError, LookupError, TypeError, ValueError) as error:
             said = f"cannot be built with its settings: {error}"
             raise InputError(f"{name}: {said}") from error
-        d, low = features.x.shape[1], made.scaling and made.scaling.low
+        d = features.x.shape[1]
+        low = made.scaling.low if made.scaling else None
         if low is not None and len(low) != d:
-            raise InputError(
-                f"{features.name}: {d} columns, and {name} is of {len(low)}"
-            )
+            one, other = features.name, len(low)
+            raise InputError(f"{one}: {d} columns, and {name} is of {other}")
         return made
 
     def stored(

@@ -165,7 +165,11 @@ def read_features(
     """
     path, item = split_item(os.fspath(spec))
     if is_pattern(path):
-        told = {"header": header, "id_column": id_column, "delimiter": delimiter}
+        told: dict[str, Any] = {
+            "header": header,
+            "id_column": id_column,
+            "delimiter": delimiter,
+        }
         told |= {"format": format, "drop": drop, "sparse": sparse, "gaps": gaps}
         told |= {"dropped_before": dropped_before, "absent": absent, "note": note}
         return read_parts(path, item, functools.partial(read_features, **told))

@@ -50,7 +50,7 @@ class H5(Format):
         """Write a dataset, and ``ids`` beside it."""
         import h5py
 
-        x, path = features.x, target.item or _FEATURES
+        x, path = features.x, _place(target)[0]
         with seekable(stream) as file, h5py.File(file, "w") as made:
             dataset = made.create_dataset(path, x.shape, x.dtype)
             for rows in row_slices(len(x), x.itemsize * x.shape[1]):
@@ -63,17 +63,14 @@ class H5(Format):
     def check_features(self, features: Features, target: Target, /) -> None:
         """Refuse to replace a file that holds something else as well."""
         super(H5, self).check_features(features, target)
-        path = target.item or _FEATURES
-        ours = {path, f"{path.rpartition('/')[0]}/ids".lstrip("/")}
-        if not Path(target.name).is_file():
-            return
-        with open_h5(open_source(target.name)) as file:
-            others = {one.lstrip("/") for one in datasets(file)} - ours
+        path, there = _place(target)
+        ours = {path, f"{path.rpartition('/')[0]}/ids"}
+        others = {one.lstrip("/") for one in there} - {one.lstrip("/") for one in ours}
         if others:
             first = show(min(others))
             raise OutputError(
-                f"{target.name}: holds {first!r} besides features, which would be lost; "
-                "write them to a file of their own"
+                f"{target.name}: holds {first!r} as well, which would be lost; write "
+                "features to a file of their own"
             )
 
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
@@ -119,6 +116,18 @@ class H5(Format):
             target["neighbors"] = candidates.index
             target["distances"] = candidates.distance.astype(np.float64, copy=False)
             target.attrs["provenance"] = provenance_text(provenance)
+
+
+def _place(target: Target) -> tuple[str, list[str]]:
+    """Return the path that features are written to, and all that are there now."""
+    there: list[str] = []
+    if Path(target.name).is_file():
+        source = open_source(target.name)
+        with open_h5(source) as file:
+            there = list(datasets(file))
+            if target.item is None:
+                return _pick(file, source), there
+    return target.item or _FEATURES, there
 
 
 def _pick(file: h5py.File, source: Source) -> str:

@@ -121,8 +121,8 @@ def _like(
     if into is not None:
         raise ParameterError("--into and --like: a graph like another is a file")
     graph = read_graph(path)
-    known = graph.provenance
-    shown = {
+    known, shown = graph.provenance, dict[str, Any]()
+    shown |= {
         name: str(known.get(name, settings[name])) for name in ("method", "kernel")
     }
     search = str(known.get("search", ""))
@@ -448,6 +448,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     features: tuple[str, ...],
     output: str | None,
     into: str | None,

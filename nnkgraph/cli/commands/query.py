@@ -41,6 +41,7 @@ _GRAPH_SAYS = "preset k method kernel sigma scale seed"
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     data: str,
     queries: str,
     output: str,

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from nnkgraph import formats
 from nnkgraph.cli import options, outcome, talk
 from nnkgraph.cli.files import Files, folder_of, read_graph
@@ -252,7 +250,7 @@ def _writer(
 
 
 def _check_room(asked: _Asked, inputs: _Inputs, change: Change) -> None:
-    """Check before any computing that there is room for the results, and say how much."""
+    """Check before any computing that results can be kept, and say their size."""
     from nnkgraph.build.budget import check_output_room
     from nnkgraph.data import Updatable
     from nnkgraph.runtime.limits import in_words
@@ -261,7 +259,7 @@ def _check_room(asked: _Asked, inputs: _Inputs, change: Change) -> None:
         formats.check_features(asked.write_features, change.together)
     (n, d), kept, more = change.together.x.shape, inputs.graph.updatable, 0
     k = int(inputs.graph.provenance.get("k", 1))
-    if kept is not None:
+    if kept is not None and _is_npz(asked):
         more = Updatable.size(n, k)
         talk.summary(
             f"{asked.output}: about {in_words(more)} of it will be for updates"
@@ -269,6 +267,11 @@ def _check_room(asked: _Asked, inputs: _Inputs, change: Change) -> None:
     if asked.write_features is not None:
         more += n * d * change.together.x.dtype.itemsize
     check_output_room(asked.output, n, k, more)
+
+
+def _is_npz(asked: _Asked) -> bool:
+    """Return whether the new graph's file has room for what updates need."""
+    return asked.output.lower().endswith(".npz")
 
 
 def _say(asked: _Asked, known: dict[str, Any], graph: Graph) -> None:
@@ -281,12 +284,12 @@ def _say(asked: _Asked, known: dict[str, Any], graph: Graph) -> None:
     )
     if known["built_anew"]:
         talk.summary(f"all rows were searched and solved: {known['built_anew']}")
-    if graph.updatable is None:
+    if graph.updatable is None and _is_npz(asked):
         talk.summary(
             "to update it at the cost of what changed, build it once with "
             f"--like {asked.output} --updatable"
         )
-    elif not asked.output.lower().endswith(".npz"):
+    elif graph.updatable is not None and not _is_npz(asked):
         talk.warning(
             f"{asked.output}: has no room for what updates need, so that the next one "
             "builds it again: write .npz"
