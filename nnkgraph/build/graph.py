@@ -218,6 +218,7 @@ def whole(
                 run.features.ids,
                 tips=advice(settings),
                 kernel=kernel if settings.weights == "kernel" else None,
+                measured=kernel.nearness in DISTANCES,
                 workers=run.pool.workers,
                 warnings=(*run.warnings, *warnings),
                 notes=(*found.notes, *run.notes),
@@ -366,6 +367,9 @@ class Solved:
     searched: int = 0
     """How many rows there were when an approximate search began anew; 0: as now."""
 
+    measured: bool = False
+    """Whether candidates are searched by distances, which edges then have."""
+
     workers: int = 1
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -384,7 +388,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         from nnkgraph.build.weights import Similar
 
         similar = Similar(kernel, candidates, min_weight)
-    adjacency, dropped = symmetrize(
+    joined = symmetrize(
         candidates,
         found,
         rule=rule,
@@ -393,9 +397,17 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         own=solved.own,
         first=rows.kept_copies,
         similar=similar,
+        measured=solved.measured,
     )
     kept = None if candidates.exact and not solved.grown else candidates.index
-    bare = Graph(adjacency, None, rule == "none", found.errors, kept)
+    bare = Graph(
+        joined.adjacency,
+        None,
+        rule == "none",
+        found.errors,
+        kept,
+        distances=joined.distances,
+    )
     if bridge is not None:
         bare = bridge(bare)
     if settings.get("weights") == "one":
@@ -427,7 +439,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
             solved.input,
             duplicates=rows.copies,
             copies_apart=apart,
-            dropped=dropped,
+            dropped=joined.dropped,
             candidates_grown=solved.grown,
             bridges=0 if graph.bridges is None else len(graph.bridges),
             workers=solved.workers,
@@ -473,29 +485,34 @@ _SMALLEST = 1e-280
 
 
 def rounded_graph(graph: Graph, digits: int) -> Graph:
-    """Return the graph with rounded weights and errors."""
+    """Return the graph with rounded weights, distances and errors."""
     if not digits:
         return graph
     adjacency = copy.copy(graph.adjacency)  # the columns stay as they are
-    data = new_array(adjacency.nnz, np.float64)
-    for some in row_slices(len(data), 128):
-        data[some] = rounded(graph.adjacency.data[some], digits)
-    adjacency.data = data
-    errors = None if graph.errors is None else rounded(graph.errors, digits)
-    return replace(graph, adjacency=adjacency, errors=errors)
+    made: Any = [
+        None if values is None else rounded(values, digits)
+        for values in (adjacency.data, graph.distances, graph.errors)
+    ]
+    adjacency.data, lengths, errors = made
+    return replace(graph, adjacency=adjacency, errors=errors, distances=lengths)
 
 
 def rounded(values: FloatArray, digits: int) -> FloatArray:
     """Return values with so many significant digits; 0 leaves them alone."""
     if digits == 0 or not len(values):
         return values
-    size = np.abs(values)
-    there = size > _SMALLEST
-    place = np.floor(np.log10(size, where=there, out=np.zeros(len(size)))).astype(int)
-    shift = np.clip(digits - 1 - place, -308, 308)
-    up, down = _POWERS[308 + np.maximum(shift, 0)], _POWERS[308 + np.maximum(-shift, 0)]
-    result: FloatArray = np.rint(values * up / down) / up * down
-    return np.where(there, result, values)
+    result = new_array(len(values), np.float64)
+    for some in row_slices(len(values), 128):
+        own = values[some]
+        size = np.abs(own)
+        there = size > _SMALLEST
+        place = np.zeros(len(size))
+        place = np.floor(np.log10(size, where=there, out=place)).astype(int)
+        shift = np.clip(digits - 1 - place, -308, 308)
+        up = _POWERS[308 + np.maximum(shift, 0)]
+        down = _POWERS[308 + np.maximum(-shift, 0)]
+        result[some] = np.where(there, np.rint(own * up / down) / up * down, own)
+    return result
 
 
 def check_distances(kernel: kernels.Kernel) -> None:

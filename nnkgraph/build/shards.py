@@ -30,6 +30,7 @@ from nnkgraph.build.settings import (
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import checkpoint, registry
@@ -511,6 +512,7 @@ def build_shard(
         ),
         "warnings": replace(run, checkpoint=None).warnings,
         "tips": advice(settings),
+        "measured": fitted.nearness in DISTANCES,
     }
     part = _part_of(run, shard, candidates, arrays, about)
     return part, _shard_report(run, part, candidates, found)
@@ -661,6 +663,7 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
         facts={"shards": len(found)},
         tips=str(about.get("tips", "")),
         kernel=kernel,
+        measured=bool(about.get("measured")),
         warnings=tuple(map(str, about.get("warnings", ()))),
         notes=candidates.notes,
     )

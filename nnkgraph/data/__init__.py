@@ -16,6 +16,7 @@ import numpy as np
 from nnkgraph.data.checks import as_float, check_finite, check_ids, check_shape
 from nnkgraph.data.objects import Convertible, frame_values
 from nnkgraph.data.sparse import SparseGram, SparseRows
+from nnkgraph.errors import ParameterError
 from nnkgraph.runtime.arrays import row_slices
 
 __all__ = [
@@ -268,6 +269,24 @@ class Graph(Convertible):
 
     report: Report = None  # type: ignore[assignment]
     """What happened while it was built; None for a graph that was read from a file."""
+
+    distances: FloatArray | None = None
+    """(nnz,) float64, how far apart the ends of each entry of ``adjacency.data`` are.
+
+    In the unit of the search: Euclidean, or Manhattan for kernel ``laplacian``, between
+    the scaled rows; for kernel ``cosine`` and ``scale="unit"`` the length of the chord
+    between rows of length 1, c, so that 1 - cos is c ** 2 / 2. Identical rows have 0.
+    None for kernels that know similarities only: ``linear``, ``polynomial``,
+    ``precomputed`` and functions.
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse distances that belong to another adjacency."""
+        if self.distances is not None and len(self.distances) != self.adjacency.nnz:
+            raise ParameterError(
+                f"{len(self.distances)} distances for {self.adjacency.nnz} entries of "
+                "the adjacency: replace both, or give distances=None"
+            )
 
     @property
     def n_nodes(self) -> int:

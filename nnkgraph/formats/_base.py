@@ -32,7 +32,7 @@ SIDECAR = ".nnk.npz"
 
 MADE = "build makes a graph of features"
 
-EXTRAS = ("ids", "errors", "candidates", "bridges")
+EXTRAS = ("ids", "errors", "candidates", "bridges", "distances")
 """The fields of `Extras`."""
 
 
@@ -88,6 +88,7 @@ class Extras:
     errors: FloatArray | None = None
     candidates: IndexArray | None = None
     bridges: IndexArray | None = None
+    distances: FloatArray | None = None
 
 
 def unfit(one: str, target: Target, why: str) -> OutputError:

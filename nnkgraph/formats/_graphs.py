@@ -58,8 +58,26 @@ def checked(
         if candidates.size and not (candidates.min() >= -1 and candidates.max() < n):
             raise InputError(f"{name}: 'candidates' names nodes that do not exist")
         candidates = candidates.astype(np.int32, copy=False)
-    bridges = _checked_bridges(extras, n, name)
-    return Graph(adjacency, ids, directed, errors, candidates, bridges, provenance)
+    known = errors, candidates, _checked_bridges(extras, n, name)
+    lengths = _checked_lengths(extras, adjacency, directed, name)
+    return Graph(adjacency, ids, directed, *known, provenance, distances=lengths)
+
+
+def _checked_lengths(
+    extras: Extras, a: csr_array, directed: bool, name: str
+) -> FloatArray | None:
+    lengths = extras.distances
+    if lengths is None:
+        return None
+    if lengths.shape != (a.nnz,) or lengths.dtype.kind not in "iuf":
+        raise InputError(f"{name}: 'distances' is not one number per edge")
+    lengths = lengths.astype(np.float64, copy=False)
+    if not (np.isfinite(lengths) & (lengths >= 0)).all():
+        raise InputError(f"{name}: 'distances' has values that are no distances")
+    there: Any = (lengths, a.indices, a.indptr)
+    if not (directed or is_symmetric(type(a)(there, a.shape))):
+        raise InputError(f"{name}: 'distances' are not the same from both sides")
+    return lengths
 
 
 def _checked_bridges(extras: Extras, n: int, name: str) -> IndexArray | None:
@@ -232,6 +250,25 @@ def from_edges(
 ) -> csr_array:
     """Build an adjacency matrix from a list of edges, each given once.
 
+    See `with_lengths`, which also puts how long they are into the order of its entries.
+    """
+    edges = source, target, weights, None
+    return with_lengths(n, *edges, directed=directed, name=name, where=where)[0]
+
+
+def with_lengths(
+    n: int,
+    source: IndexArray,
+    target: IndexArray,
+    weights: FloatArray,
+    lengths: FloatArray | None,
+    *,
+    directed: bool,
+    name: str,
+    where: Callable[[int], str],
+) -> tuple[csr_array, FloatArray | None]:
+    """Build an adjacency matrix from a list of edges, and order their lengths alike.
+
     Nodes that do not exist, loops, repeated edges, and weights that are zero or not
     finite are refused; `where` says for the number of an edge where it stands.
     """
@@ -250,6 +287,11 @@ def from_edges(
     refuse(low == high, "is a loop; nodes are not their own neighbors")
     refuse(~np.isfinite(weights), "has a weight that is no finite number")
     refuse(weights == 0, "has the weight zero; leave it out")
+    if lengths is not None:
+        if lengths.shape != weights.shape:
+            raise InputError(f"{name}: 'distances' is not one number per edge")
+        wrong = ~(np.isfinite(lengths) & (lengths >= 0))
+        refuse(wrong, "has a distance that is no number from 0 on")
     key = source * n + target if directed else low * n + high
     order = np.argsort(key, kind="stable")
     again = np.zeros(len(key), np.bool_)
@@ -258,6 +300,7 @@ def from_edges(
     if not directed:
         source, target = np.concatenate([low, high]), np.concatenate([high, low])
         weights = np.concatenate([weights, weights])
+        lengths = None if lengths is None else np.concatenate([lengths, lengths])
         order = np.argsort(source * n + target, kind="stable")
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(source, minlength=n), out=indptr[1:])
@@ -265,7 +308,7 @@ def from_edges(
     columns: Any = target[order].astype(dtype)
     a = csr_array((weights[order], columns, indptr.astype(dtype)), shape=(n, n))
     a.check_format(full_check=True)
-    return a
+    return a, None if lengths is None else lengths[order]
 
 
 def is_symmetric(a: csr_array) -> bool:

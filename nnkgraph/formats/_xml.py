@@ -191,7 +191,7 @@ class XmlFormat(Format):
     """Reads and writes graphs as XML; a subclass has the words for it."""
 
     has_classes: ClassVar[bool] = True
-    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
+    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges", "distances")
     reader: ClassVar[type[XmlReader]]
     edge: ClassVar[str]  # an edge, by its number, its source, its target and its weight
     between: ClassVar[str]  # what stands between the nodes and the edges

@@ -83,11 +83,16 @@ class Npz(Format):
         """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""
         with open_archive(source) as archive:
             n, name = _square(archive), source.name
-            edges = _entries(archive, n, n)
-            adjacency = _graphs.from_edges(
-                n, *edges, directed=True, name=name, where=lambda edge: f"entry {edge}"
+            edges, extras = _entries(archive, n, n), read_extras(archive)
+            adjacency, lengths = _graphs.with_lengths(
+                n,
+                *edges,
+                extras.distances,
+                directed=True,
+                name=name,
+                where=lambda edge: f"entry {edge}",
             )
-            return finished(archive, adjacency)
+            return finished(archive, adjacency, replace(extras, distances=lengths))
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
@@ -128,9 +133,9 @@ class Npz(Format):
         write_archive(stream, members)
 
 
-def finished(archive: Archive, adjacency: csr_array) -> Graph:
+def finished(archive: Archive, adjacency: csr_array, extras: Extras) -> Graph:
     """Return the graph of a matrix and of what an archive says besides."""
-    name, extra, directed = archive.name, read_extras(archive), None
+    name, directed = archive.name, None
     if "directed" in archive:
         if archive.headers["directed"].dtype.kind not in "biu":
             raise InputError(f"{name}: 'directed' is no truth value")
@@ -138,7 +143,7 @@ def finished(archive: Archive, adjacency: csr_array) -> Graph:
     text = archive.text("provenance") if "provenance" in archive else "{}"
     directed = _graphs.is_directed(adjacency, directed, name)
     provenance = _graphs.parse_provenance(text, name)
-    graph = _graphs.checked(adjacency, extra, directed, provenance, name)
+    graph = _graphs.checked(adjacency, extras, directed, provenance, name)
     return replace(graph, updatable=_read_updatable(archive, graph.n_nodes))
 
 
@@ -211,7 +216,7 @@ def graph_members(graph: Graph) -> dict[str, Any]:
     return members | _updatable_members(graph.updatable)
 
 
-_EXTRAS = {"ids": "U", "errors": "f8", "candidates": "i4", "bridges": "i8"}
+_EXTRAS = dict(zip(_base.EXTRAS, ("U", "f8", "i4", "i8", "f8"), strict=True))
 
 
 def extra_members(extras: Extras) -> dict[str, Any]:

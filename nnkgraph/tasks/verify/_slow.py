@@ -99,6 +99,13 @@ class Space:
             return 0.0  # integers: sums of squares and products are exact
         return float(2.0 * (d + 8) * EPS)
 
+    @property
+    def grain(self) -> float:
+        """Difference that distances may have by the rounding of scaled rows."""
+        if self.recipe.kernel != "cosine" and self.recipe.scale == "none":
+            return 0.0
+        return float(64 * EPS * self.x.shape[1] * np.abs(self.x).max())
+
     def rows(self, index: Any) -> Any:
         """Return some rows in float64."""
         return np.asarray(self.x[index], np.float64)
@@ -249,6 +256,20 @@ def distances(space: Space, node: int, index: IndexArray) -> FloatArray:
     """Return the distances of a node's candidates."""
     value: FloatArray = space.pair_values(np.array([node]), index)[0]
     return np.sqrt(value) if space.recipe.nearness == "squared-distance" else value
+
+
+def lengths(space: Space, a: IndexArray, b: IndexArray) -> FloatArray | None:
+    """Return how far apart pairs of rows are; None where there are no distances."""
+    near, out = space.recipe.nearness, np.empty(len(a))
+    if near not in {"squared-distance", "l1-distance"}:
+        return None
+    size = max(1, _VALUES // (8 * space.x.shape[1]))
+    for start in range(0, len(a), size):
+        part = slice(start, start + size)
+        apart = space.rows(a[part]) - space.rows(b[part])
+        city = near == "l1-distance"
+        out[part] = np.abs(apart).sum(1) if city else np.sqrt(np.square(apart).sum(1))
+    return out
 
 
 def own_similarity(space: Space, node: int, sigma: float | None) -> float:
