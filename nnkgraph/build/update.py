@@ -30,8 +30,8 @@ from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import new_array, row_slices, within_memory
 from nnkgraph.search import index_dtype
 from nnkgraph.search.auto import Costs, judged
+from nnkgraph.search.exact import Exact
 from nnkgraph.search.partition import estimated_again
-from nnkgraph.search.renew import renew
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -305,7 +305,8 @@ class _Work:
         with run.progress("search", self.n) as on_rows:
             if self.k:
                 wanted = run.wanted(self.k, on_rows)
-                changed = renew(wanted, index, distance, self.lost, self.first)
+                lists = index, distance, self.lost, self.first
+                changed = Exact().renew(wanted, *lists)
         candidates = self._judged(Candidates(index, distance))
         kernel = settings.kernel.fit(candidates)
         with run.progress("solve", len(changed), "rows") as on_rows:

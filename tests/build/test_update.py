@@ -119,8 +119,8 @@ def test_verify_passes_on_an_update(rows, options):
 def test_a_copy_takes_the_place_of_its_first_row():
     x = np.array([[0.0], [1.0], [3.0], [6.0], [10.0], [0.0], [2.0]])
     graph = nnkgraph.build_graph(x, k=2, updatable=True)
-    for gone, new in ([0], None), ([0, 5], [[0.0]]), ([0], [[0.0], [1.0]]):
-        new = None if new is None else np.array(new)
+    for gone, more in ([0], None), ([0, 5], [[0.0]]), ([0], [[0.0], [1.0]]):
+        new = None if more is None else np.array(more)
         made = nnkgraph.update(graph, x, add=new, remove=gone)
         whole = changed(x, new, gone)
         assert content(made) == content(

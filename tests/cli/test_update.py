@@ -1,11 +1,11 @@
 """nnkgraph update: files, order, and runs that were ended in the middle."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ LINE += ["--remove", "gone.txt", "-o", "g.npz", "--write-features", "all.npy"]
 
 
 def read(*names):
-    return [open(name, "rb").read() for name in names]  # noqa: PTH123, SIM115
+    return [Path(name).read_bytes() for name in names]
 
 
 def test_in_place_and_again(inside, day):
@@ -141,13 +141,13 @@ def test_one_line_and_nothing_changed(inside, day, options, code, what):
     (day / "far.txt").write_text("300\n")
     (day / "words.txt").write_text("1\nrow\n")
     (day / "twice.txt").write_text("1\n1\n")
-    old, names = read("g.npz", "all.npy"), sorted(os.listdir())
+    old, names = read("g.npz", "all.npy"), sorted(Path.cwd().iterdir())
     done = inside("update", "g.npz", "--features", "all.npy", *options, "-o", "g.npz")
     assert done.code == code
     assert what in done.err
     assert len(done.lines) == 1
     assert read("g.npz", "all.npy") == old
-    assert sorted(os.listdir()) == names
+    assert sorted(Path.cwd().iterdir()) == names
 
 
 def test_features_swapped(inside, day):
@@ -217,7 +217,7 @@ def test_a_full_disk(inside, day):
     """What does not fit is not begun, and what fits no more leaves all as it was."""
     import resource
 
-    old, names = read("g.npz", "all.npy"), sorted(os.listdir())
+    old, names = read("g.npz", "all.npy"), sorted(Path.cwd().iterdir())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -228,7 +228,7 @@ def test_a_full_disk(inside, day):
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     assert done.code == 4
     assert read("g.npz", "all.npy") == old
-    assert sorted(os.listdir()) == names
+    assert sorted(Path.cwd().iterdir()) == names
 
 
 @pytest.mark.slow

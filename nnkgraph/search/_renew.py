@@ -63,12 +63,7 @@ class _Inputs:
 def renew(
     wanted: Wanted, index: Any, distance: Any, lost: IndexArray, first: int
 ) -> IndexArray:
-    """Bring the lists of all rows up to date, in place; return the rows that changed.
-
-    The lists are the k best among the rows before ``first``, except for the rows that
-    are ``lost``, which are searched among all. Into all others those from ``first`` on
-    are entered where they are better. What comes out are the k best of all.
-    """
+    """Bring lists up to date: see `Exact.renew`."""
     pool, x = wanted.pool, wanted.x
     sparse = isinstance(x, SparseRows)
     if sparse:
