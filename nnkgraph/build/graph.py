@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from nnkgraph import kernels, methods
     from nnkgraph.build.run import Run
 
+    Solution = tuple[Candidates, kernels.Kernel, Neighborhoods]
+
 
 @within_memory
 def build_graph(
@@ -152,44 +154,51 @@ def build_graph(
     settings = settings_of(features, chosen)
     if updatable:
         check_updatable(settings)
-    growing = k_check or settings.grow is not None
-    if growing:
-        from nnkgraph.build import grow
     if k_check:
+        from nnkgraph.build import grow
+
         limits = None, settings.k, chosen.get("max_k")
         grow.check_grow(settings.method, settings.kernel, *limits)
     elif settings.grow is None and chosen.get("max_k") is not None:
         raise ParameterError("max_k is of use with grow only")
     with open_run(features, settings, running) as run:
-        found, kernel, neighborhoods = run.solve()
-        growth = None
-        if growing:
-            with run.progress("solve"):
-                growth = grow.grow(
-                    run.pool,
-                    run.wanted(settings.k),
-                    found,
-                    neighborhoods,
-                    kernel=kernel,
-                    method=settings.method,
-                    tolerance=np.inf if settings.grow is None else settings.grow,
-                    max_k=settings.max_k,
-                )
-            found, neighborhoods = growth.candidates, growth.found
-    graph = whole(
-        run,
-        (found, kernel, neighborhoods),
-        grown=growth.grown if growth else 0,
-        facts=report.growth_facts(growth, run.rows) if growth else {},
-        updatable=updatable,
-    )
+        solution, known = grown(run, run.solve(), k_check=k_check)
+    graph = whole(run, solution, updatable=updatable, **known)
     warn_of_quality(graph.report)
     return graph
 
 
+def grown(
+    run: Run, solution: Solution, *, k_check: bool = False
+) -> tuple[Solution, dict[str, Any]]:
+    """Give nodes more candidates where they are to have them.
+
+    Returns also what `Solved` is to know about it.
+    """
+    settings, (found, kernel, neighborhoods) = run.settings, solution
+    if settings.grow is None and not k_check:
+        return solution, {}
+    from nnkgraph.build import grow
+
+    with run.progress("solve"):
+        growth = grow.grow(
+            run.pool,
+            run.wanted(settings.k),
+            found,
+            neighborhoods,
+            kernel=kernel,
+            method=settings.method,
+            tolerance=np.inf if settings.grow is None else settings.grow,
+            max_k=settings.max_k,
+        )
+    facts = report.growth_facts(growth, run.rows)
+    done = growth.candidates, kernel, growth.found
+    return done, {"grown": growth.grown, "facts": facts}
+
+
 def whole(
     run: Run,
-    solution: tuple[Candidates, kernels.Kernel, Neighborhoods],
+    solution: Solution,
     *,
     warnings: Sequence[str] = (),
     **known: Any,

@@ -187,24 +187,26 @@ def updated(
         seconds *= min(1.0, 0.01 + 20.0 * touched / len(x))
     with open_run(change.together, settings, running, seconds=seconds) as run:
         work = _Work(run, kept, change) if kept is not None else None
+        known: dict[str, Any] = {}
         why = work.why if work else "the graph does not keep what an update needs"
         if work and not why:
             solution, facts = work.solved()
         else:
-            solution, every = run.solve(), len(run.rows.x)
+            solution, known = graphs.grown(run, run.solve())
+            every = len(run.rows.x)
             facts = {"searched_again": every, "solved_again": every}
-        drift, warnings = _drift(run, *solution[:2])
-        facts |= {"added": change.added, "removed": graph.n_nodes - len(change.kept)}
-        facts |= {"built_anew": why, "drift": drift}
-        since = 0 if why or not kept or kept.searched is None else int(kept.searched)
-        made = graphs.whole(
-            run,
-            solution,
-            warnings=warnings,
-            facts={"update": facts},
-            updatable=kept is not None,
-            searched=since,
-        )
+    drift, warnings = _drift(run, *solution[:2])
+    facts |= {"added": change.added, "removed": graph.n_nodes - len(change.kept)}
+    facts |= {"built_anew": why, "drift": drift}
+    since = 0 if why or not kept or kept.searched is None else int(kept.searched)
+    made = graphs.whole(
+        run,
+        solution,
+        warnings=warnings,
+        updatable=kept is not None,
+        searched=since,
+        **{**known, "facts": {**known.get("facts", {}), "update": facts}},
+    )
     graphs.warn_of_quality(made.report)
     return made
 

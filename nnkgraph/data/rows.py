@@ -67,13 +67,14 @@ def _check_same_kind(first: Features, other: Features) -> None:
 
 
 def _check_ids_differ(parts: Sequence[Features], total: int) -> None:
-    known: dict[str, str] = {}
+    known: dict[str, Features] = {}
     for one in parts:
         for row in one.ids or ():
-            if known.setdefault(row, one.name) != one.name:
+            before = known.setdefault(row, one)
+            if before is not one:
                 again = total - len({name for part in parts for name in part.ids or ()})
                 raise InputError(
-                    f"{one.name}: the id {row!r} is in {known[row]} already; ids that "
+                    f"{one.name}: the id {row!r} is in {before.name} already; ids that "
                     f"are there twice: {again}"
                 )
 
