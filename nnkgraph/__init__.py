@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nnkgraph.build.graph import build_graph as build_graph
     from nnkgraph.build.graph import find_candidates as find_candidates
     from nnkgraph.build.query import query as query
+    from nnkgraph.build.update import update as update
     from nnkgraph.data import Answers as Answers
     from nnkgraph.data import Candidates as Candidates
     from nnkgraph.data import Features as Features
@@ -45,6 +46,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "build.graph": "build_graph find_candidates",
     "build.query": "query",
+    "build.update": "update",
     "data": "Answers Candidates Features Graph Neighborhoods",
     "data.labels": "Labels",
     "data.report": "Report",

@@ -228,10 +228,10 @@ class Files:
         told = self.told(spec, self.format, strict=True)
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 
-    def more_rows(self, spec: str) -> Features:
+    def more_rows(self, spec: str, *, sparse: Sparse = "") -> Features:
         """Read further rows of the same kind."""
         told = {"dropped_before": self._before, **self.told(spec, self.format)}
-        return _read_features(spec, format=self.format, **told)
+        return _read_features(spec, format=self.format, sparse=sparse, **told)
 
     def coordinates(
         self,
