@@ -84,7 +84,7 @@ def test_every_rule_is_what_it_says(rule, n, seed, min_degree):
     own = np.random.default_rng(seed).choice([1.0, 1e12], n, p=[0.8, 0.2])
     expected, lost = by_hand(rule, candidates, found, min_degree, own)
     settings = {"rule": rule, "min_weight": 0.0, "min_degree": min_degree, "own": own}
-    matrix, dropped = symmetrize(candidates, found, **settings)
+    matrix, dropped, _ = symmetrize(candidates, found, **settings)
     assert np.array_equal(matrix.toarray(), expected)
     assert dropped == lost
     matrix.check_format(full_check=True)
@@ -97,7 +97,7 @@ def test_every_rule_is_what_it_says(rule, n, seed, min_degree):
 def test_light_edges_are_dropped_in_the_end():
     candidates = Candidates(np.array([[1, 2], [0, 2], [0, 1]]), np.zeros((3, 2)))
     found = Neighborhoods(np.array([[1e-9, 0.5], [1e-8, 0.0], [0.5, 0.0]]), np.zeros(3))
-    matrix, dropped = symmetrize(candidates, found, rule="max")
+    matrix, dropped, _ = symmetrize(candidates, found, rule="max")
     assert matrix.toarray().tolist() == [[0, 1e-8, 0.5], [1e-8, 0, 0], [0.5, 0, 0]]
     assert dropped == 0
 
@@ -107,15 +107,17 @@ def test_protected_edges_survive_a_rule_that_makes_them_too_light():
     found = Neighborhoods(np.array([[0.5], [1e-9]]), np.array([0.2, 0.1]))
     for rule in ("error", "error-union", "min"):
         assert symmetrize(candidates, found, rule=rule)[0].nnz == 0
-        kept, _ = symmetrize(candidates, found, rule=rule, min_degree=1)
+        kept, *_ = symmetrize(candidates, found, rule=rule, min_degree=1)
         assert kept.toarray().tolist() == [[0, 0.5], [0.5, 0]]
 
 
 def test_identical_rows_keep_a_one_sided_edge():
     candidates = Candidates(np.array([[1], [0], [0]]), np.zeros((3, 1)))
     found = Neighborhoods(np.ones((3, 1)), np.zeros(3))
-    without, _ = symmetrize(candidates, found, rule="error")
-    with_copies, _ = symmetrize(candidates, found, rule="error", first=np.zeros(3, int))
+    without, *_ = symmetrize(candidates, found, rule="error")
+    with_copies, *_ = symmetrize(
+        candidates, found, rule="error", first=np.zeros(3, int)
+    )
     assert without.nnz == 2
     assert with_copies.nnz == 4
 
@@ -149,9 +151,9 @@ def test_directions_joined_through_files_are_the_same_bytes(rule, min_degree):
         "first": rng.integers(0, 50, n),
     }
     candidates = Candidates(index, np.zeros(index.shape))
-    whole, dropped = symmetrize(candidates, found, **settings)
+    whole, dropped, _ = symmetrize(candidates, found, **settings)
     with limited(1):
-        matrix, lost = symmetrize(candidates, found, **settings)
+        matrix, lost, _ = symmetrize(candidates, found, **settings)
     assert is_mapped(matrix.data)
     assert lost == dropped
     for part in ("data", "indices", "indptr"):
