@@ -99,7 +99,7 @@ def _quotas(sizes: IndexArray, most: int) -> IndexArray:
     few = np.minimum(sizes, min(_FEW, most // (2 * len(sizes))))
     rest = sizes - few
     share = rest * ((most - few.sum()) / max(1, rest.sum()))
-    quota = few + np.floor(share).astype(np.int64)
+    quota: IndexArray = few + np.floor(share).astype(np.int64)
     # What rounding left goes to the groups that it took most from.
     left = most - int(quota.sum())
     order = np.argsort(np.floor(share) - share, kind="stable")[: max(0, left)]

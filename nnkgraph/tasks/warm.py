@@ -224,7 +224,7 @@ def _common_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
         from nnkgraph.tasks.layout import lay_out
 
         draw = np.random.default_rng(0)
-        some = random_array((1600, 1600), density=0.003, rng=draw, format="csr")
+        some: Any = random_array((1600, 1600), density=0.003, rng=draw, format="csr")
         lay_out(nnkgraph.Graph(some + some.T))
 
     # Above some thousand rows every product serves both of its rows.

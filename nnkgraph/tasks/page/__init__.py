@@ -244,11 +244,10 @@ def page_facts(
     Clusters or labels color the nodes, and findings of an audit mark them; coordinates
     are two columns, or laid out. Of more than `most` nodes a sample is drawn.
     """
+    own = (graph.n_nodes, graph.ids, name)
     marks = Marks(
-        *(
-            None if one is None else one.for_rows(graph.n_nodes, graph.ids, name)
-            for one in (labels, clusters)
-        ),
+        None if labels is None else labels.for_rows(*own),
+        None if clusters is None else clusters.for_rows(*own),
         findings,
     )
     return {

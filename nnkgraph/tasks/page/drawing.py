@@ -153,8 +153,8 @@ def _colorings(graph: Graph, marks: Marks, nodes: IndexArray) -> list[dict[str, 
         names = _titles(graph, marks.clusters, marks)
         found.append(_coloring("cluster", marks.clusters, names, nodes, "isolated"))
     if marks.labels is not None:
-        names = marks.labels.classes
-        found.append(_coloring("class", marks.labels, names, nodes, "no label"))
+        of = marks.labels
+        found.append(_coloring("class", of, of.classes, nodes, "no label"))
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
     if len(parts) > 1:
         code = np.empty(graph.n_nodes, np.int64)

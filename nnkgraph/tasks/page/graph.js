@@ -218,13 +218,13 @@ class View {
 
   drawNodes() {
     const ink = this.canvas.getContext("2d"), { colors } = this.coloring;
-    const r = this.radius(), rim = color("--panel");
+    const r = this.radius(), rim = color("--panel"), ratio = window.devicePixelRatio || 1;
     this.members.forEach((nodes, at) => {
       ink.beginPath();
       for (const node of nodes) {
         const x = this.sx[node], y = this.sy[node];
         if (x < -r || y < -r || x > this.width + r || y > this.height + r) continue;
-        if (r < 1.8) ink.rect(x - r, y - r, 2 * r, 2 * r);  // nobody sees the corners
+        if (r * ratio < 1.8) ink.rect(x - r, y - r, 2 * r, 2 * r);  // nobody sees the corners
         else {
           ink.moveTo(x + r, y);
           ink.arc(x, y, r, 0, 2 * Math.PI);

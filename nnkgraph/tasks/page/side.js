@@ -106,7 +106,7 @@ function showNode(view, node) {
 
 const SHAPES = { "near-duplicate": "circle", outlier: "diamond", label: "square" };
 const TITLES = { "near-duplicate": "Near-duplicates", outlier: "Outliers", label: "Suspicious labels" };
-const LISTED_FINDINGS = 50, MARKED_FINDINGS = 100;
+const FIRST_FINDINGS = 50;
 
 function showFindings(view, layers) {
   byId("findings").hidden = false;
@@ -114,18 +114,18 @@ function showFindings(view, layers) {
   for (const layer of layers) {
     layer.shape = SHAPES[layer.name];
     layer.on = layer.rows.length > 0;
-    layer.marked = layer.rows.slice(0, MARKED_FINDINGS);
+    layer.marked = layer.rows.slice(0, FIRST_FINDINGS);
     const label = make("label"), box = make("input", null, { type: "checkbox" });
     box.checked = layer.on;
-    box.disabled = !layer.on;
     box.addEventListener("change", () => {
       layer.on = box.checked;
       view.drawMarks();
     });
     const svg = drawn("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" });
     svg.append(drawn("path", { d: marks[layer.shape] }));
-    label.append(box, svg, document.createTextNode(`${TITLES[layer.name]} ${layer.marked.length < layer.count ? `${layer.marked.length}/${shown(layer.count)}` : shown(layer.count)}`));
-    byId("layers").append(label);
+    const count = layer.marked.length < layer.count ? `${layer.marked.length} of ${shown(layer.count)}` : shown(layer.count);
+    label.append(box, svg, make("span", TITLES[layer.name], { class: "what" }), make("span", count));
+    if (layer.on) byId("layers").append(label);
     byId("found").append(findingTable(view, layer));
   }
   view.layers = layers;
@@ -134,7 +134,7 @@ function showFindings(view, layers) {
 
 function findingTable(view, layer) {
   const box = make("div", null, { class: "panel" });
-  const first = layer.rows.slice(0, LISTED_FINDINGS);
+  const first = layer.rows.slice(0, FIRST_FINDINGS);
   const count = layer.count > first.length ? `the first ${first.length} of ${shown(layer.count)}` : shown(layer.count);
   box.append(make("h3", `${TITLES[layer.name]}: ${count}`));
   if (!first.length) return box;
