@@ -227,7 +227,7 @@ def prepared_rows(
     arrays.watch(features.x)
     x, name, kernel = features.x, features.name, settings.kernel
     with (progress or Stages())("start"):
-        scaling = Scaling.of(x, settings.scale)
+        scaling = settings.scaling or Scaling.of(x, settings.scale)
         x = kernel.prepare(scaling.applied(x, name), name)
         square = kernel.base == "gram"
         return distinct_rows(x, settings.duplicates, name, square=square), scaling

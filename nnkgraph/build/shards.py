@@ -19,7 +19,14 @@ from nnkgraph import __version__
 from nnkgraph.build import report
 from nnkgraph.build import run as runs
 from nnkgraph.build.graph import Solved, advice, assembled
-from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
+from nnkgraph.build.settings import (
+    GraphCall,
+    SearchCall,
+    Settings,
+    features_of,
+    settings_of,
+    split,
+)
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
@@ -140,7 +147,13 @@ def _place_in_slurm(environment: Mapping[str, str]) -> tuple[int, int]:
     return place + 1, size
 
 
-WHOLE = {"connect": "none", "grow": None, "max_k": None, "k_check": False}
+WHOLE = {
+    "connect": "none",
+    "grow": None,
+    "max_k": None,
+    "k_check": False,
+    "updatable": False,
+}
 """Options of build that look at all rows at once, and the values without effect."""
 
 
@@ -479,7 +492,7 @@ def build_shard(
     """
     chosen, running = split(options, GraphCall)
     features = features_of(features)
-    settings = Settings.of(features, **chosen)
+    settings = settings_of(features, chosen)
     check_shards(settings)
     with runs.open_run(features, settings, running, shard=shard) as run:
         candidates, fitted, found = run.solve()
@@ -499,6 +512,7 @@ def build_shard(
         "settings": settings.stored(
             sigma=None if local else fitted.bandwidth(candidates),
             search=candidates.backend,
+            scaling=run.scaling,
         ),
         "warnings": replace(run, checkpoint=None).warnings,
         "tips": advice(settings),

@@ -79,6 +79,9 @@ class Target:
     classes: Sequence[str] | None = None
     """The class of every node, empty where it has none, for programs that color."""
 
+    item: str | None = None
+    """The dataset inside the file that features go to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Extras:
@@ -127,6 +130,20 @@ class Format:
     def read_features(self, source: Source, options: TextOptions, /) -> data.Features:
         """Read a feature matrix."""
         raise self._unable("read_features")
+
+    def write_features(
+        self, stream: BinaryIO, features: data.Features, target: Target, /
+    ) -> None:
+        """Write a dense matrix, with the names of rows where there are any."""
+        raise self._unable("write_features")
+
+    def check_features(self, features: data.Features, target: Target, /) -> None:
+        """Refuse features that the format cannot carry."""
+        if not hasattr(features.x, "strides"):
+            raise ParameterError(
+                f"{target.name}: sparse rows cannot be written so; keep them in files "
+                "of their own, and name all of them by a pattern"
+            )
 
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read one value per row, and the rows' ids where there are any."""

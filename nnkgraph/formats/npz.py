@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Answers, Features, Graph, SparseGram, SparseRows
+from nnkgraph.data import (
+    Answers,
+    Features,
+    Graph,
+    SparseGram,
+    SparseRows,
+    Updatable,
+)
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
 from nnkgraph.formats import _base, _graphs
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
 from nnkgraph.runtime import archive as archives
 from nnkgraph.runtime.archive import REAL, Archive, open_archive, write_archive
-from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.arrays import check_fits, row_slices
 from nnkgraph.runtime.files import Outputs, Source, open_source, show
 
 if TYPE_CHECKING:
@@ -178,13 +185,62 @@ def finished(archive: Archive, adjacency: csr_array, extras: Extras) -> Graph:
             raise InputError(f"{name}: 'directed' is no truth value")
         directed = bool(archive.read("directed").any())
     directed = _graphs.is_directed(adjacency, directed, name)
-    return _graphs.checked(adjacency, extras, directed, _about(archive), name)
+    graph = _graphs.checked(adjacency, extras, directed, _about(archive), name)
+    return replace(graph, updatable=_read_updatable(archive, graph.n_nodes))
 
 
 def _about(archive: Archive) -> dict[str, Any]:
     """Return the provenance."""
     text = archive.text("provenance") if "provenance" in archive else "{}"
     return _graphs.parse_provenance(text, archive.name)
+
+
+_UPDATABLE = "update_"
+"""How the names of members begin that only updates need."""
+
+
+def _updatable_members(kept: Updatable | None) -> dict[str, Any]:
+    """Return what updates need as arrays to be written."""
+    if kept is None:
+        return {}
+    every = {_UPDATABLE + one.name: getattr(kept, one.name) for one in fields(kept)}
+    return {key: value for key, value in every.items() if value is not None}
+
+
+def _read_updatable(archive: Archive, nodes: int) -> Updatable | None:
+    """Read what `_updatable_members` wrote, and check it: compiled code trusts it."""
+    names = [one.name for one in fields(Updatable)]
+    there = {one for one in names if _UPDATABLE + one in archive}
+    if not there:
+        return None
+    try:
+        kept = Updatable(**{one: archive.read(_UPDATABLE + one) for one in there})
+    except TypeError as error:
+        raise InputError(f"{archive.name}: lacks what updates need: {error}") from error
+    (n, k), first = kept.index.shape[:2], kept.first
+    kinds = {"index": "i", "first": "i", "searched": "i"}
+    shapes: dict[str, Any] = dict.fromkeys(("index", "distance", "weights"), (n, k))
+    shapes |= dict.fromkeys(("errors", "certificate"), (n,))
+    shapes |= {"first": (nodes,), "searched": ()}
+    sane = (first is not None or n == nodes) and k < max(n, 2)
+    for one in there:
+        values = getattr(kept, one)
+        sane = sane and values.shape == shapes[one]
+        sane = sane and values.dtype.kind == kinds.get(one, "f")
+    for rows in row_slices(n if sane else 0, 64 * max(1, k)):
+        index, weights = kept.index[rows], kept.weights[rows]
+        inside = (index >= 0) & (index < n)
+        sane = sane and bool(inside.all() and (weights >= 0).all())
+        sane = sane and bool(np.isfinite(weights).all())
+    if sane and first is not None:
+        every = np.arange(nodes)
+        sane = bool(((first >= 0) & (first <= every)).all())
+        sane = sane and bool((first[first] == first).all())
+        distinct = int((first == every).sum())
+        sane = sane and n in {distinct, nodes}
+    if not sane:
+        raise InputError(f"{archive.name}: what updates need is damaged")
+    return kept
 
 
 def _sparse_members(a: csr_array) -> dict[str, Any]:
@@ -205,7 +261,7 @@ def graph_members(graph: Graph) -> dict[str, Any]:
     members = extra_members(Extras(*(getattr(graph, one) for one in _base.EXTRAS)))
     members["directed"] = np.array(graph.directed)
     members["provenance"] = np.array(_graphs.provenance_text(graph.provenance))
-    return members
+    return members | _updatable_members(graph.updatable)
 
 
 _EXTRAS = dict(zip(_base.EXTRAS, ("U", "f8", "i4", "i8", "f8"), strict=True))

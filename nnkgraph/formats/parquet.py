@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from nnkgraph.data import Features, Graph
-from nnkgraph.errors import InputError, NnkGraphError, ResourceError
+from nnkgraph.errors import InputError, NnkGraphError, ParameterError, ResourceError
 from nnkgraph.formats import _base, _columns, _graphs
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
 from nnkgraph.formats.edgelist import TITLES, named_graph
@@ -108,6 +108,9 @@ def _number(data: io.BytesIO) -> int:
     found = _varint(data)
     return (found >> 1) ^ -(found & 1)
 
+
+_ID = "id"
+"""The column that names of rows are written to."""
 
 BATCH = 1 << 16  # rows that are read at once
 
@@ -431,6 +434,37 @@ class Parquet(Format):
         found = Features.of(values, ids=ids, name=source.name, gaps=options.gaps)
         whole = len(columns) == values.shape[1]
         return replace(found, columns=tuple(columns) if whole else None)
+
+    def write_features(
+        self, stream: BinaryIO, features: Features, target: Target, /
+    ) -> None:
+        """Write a column for each feature, and ``id`` before them."""
+        pa, x = arrow(), features.x
+        names = features.columns or tuple(map(str, range(x.shape[1])))
+        kind = pa.float32() if x.dtype == np.float32 else pa.float64()
+        schema = [(name, kind) for name in names]
+        if features.ids is not None:
+            schema.insert(0, (_ID, pa.string()))
+        with seekable(stream) as file:
+            writer = pa.parquet.ParquetWriter(file, pa.schema(schema))
+            for start in range(0, len(x), BATCH):
+                rows = slice(start, start + BATCH)
+                columns = [pa.array(np.ascontiguousarray(one)) for one in x[rows].T]
+                if features.ids is not None:
+                    columns.insert(0, pa.array(features.ids[rows], pa.string()))
+                writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema))
+            writer.close()
+
+    def check_features(self, features: Features, target: Target, /) -> None:
+        """Refuse a column of lists, and one that would be taken for names."""
+        super(Parquet, self).check_features(features, target)
+        if target.item is not None:
+            what = f"leave out '::{show(target.item)}'"
+            raise ParameterError(f"{target.name}: every feature gets a column: {what}")
+        if _ID in (features.columns or ()):
+            raise ParameterError(
+                f"{target.name}: a feature is called {_ID!r}; rename it"
+            )
 
     def read_column(self, source: Source, options: TextOptions, /) -> _base.Column:
         """Read the only column of numbers or text, or the one that the item names."""

@@ -394,7 +394,7 @@ def built_of(graph: Graph, features: Features, name: str) -> Built:
     recipe = recipe_of(graph, name)
     known = graph.provenance
     check_method(known["method"], has_error=recipe.weigher.has_error)
-    same = features_check(features, graph, recipe)
+    same = features_check(features, graph)
     if same.status != "ok":
         said = f"not what {name} was built from: {same.text}"
         raise InputError(f"{features.name}: {said}")
