@@ -327,7 +327,7 @@ def _edge_columns(table: Table) -> list[str]:
             )
     for one in [one for one in ("weight", "distance") if one in known]:
         if table.kind(known[one]) != "number":
-            raise InputError(f"{table.name}: the column {one} holds no numbers")
+            raise InputError(f"{table.name}: the {one}s are no numbers")
         columns.append(known[one])
     return columns
 
