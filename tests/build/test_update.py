@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import random_array
 
 import nnkgraph
+from bench.data import manifold
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.formats._base import Target
 from nnkgraph.formats.npz import Npz
@@ -301,18 +302,35 @@ def test_query_takes_all_settings(rows):
         nnkgraph.query(rows[1:], points, graph=graph)
 
 
-def test_an_approximate_search_is_repeated(rows):
-    rng = np.random.default_rng(3)
-    x = np.tanh(rng.normal(size=(9000, 3)) @ rng.normal(size=(3, 24)))
+def share_found(x, graph):
+    """Return what share of its nearest rows every row has in its list."""
+    last = nnkgraph.find_candidates(x, k=5, search="exact").distance[:, -1:]
+    return (graph.updatable.distance <= last * (1 + 1e-12)).mean(axis=1)
+
+
+def test_an_approximate_search_is_repeated_and_begins_anew(monkeypatch):
+    # Groups, also where there are so few rows that an exact search costs less.
+    monkeypatch.setattr("nnkgraph.search.partition._CHEAPER", 1e9)
+    x = manifold(9000, 16).astype(float)
     options = {"k": 5, "search": "partition:recall=0.9", "updatable": True}
-    graph = nnkgraph.build_graph(x[:6000], **options)
-    if graph.updatable.searched is None:
-        pytest.skip("an exact search costs less here")
-    made = nnkgraph.update(graph, x[:6000], add=x[6000:6060], remove=[1, 2])
-    again = nnkgraph.update(graph, x[:6000], add=x[6000:6060], remove=[1, 2])
+    graph = nnkgraph.build_graph(x[:4400], **options)
+    assert int(graph.updatable.searched) == 4400
+    made = nnkgraph.update(graph, x[:4400], add=x[4400:4440], remove=[1, 2])
+    again = nnkgraph.update(graph, x[:4400], add=x[4400:4440], remove=[1, 2])
     assert content(made) == content(again)
-    assert made.report.recall >= 0.9
-    assert int(made.updatable.searched) == 6000
+    assert made.provenance["search"] == options["search"]
+    assert not made.report["update"]["built_anew"]
+    assert int(made.updatable.searched) == 4400
+    together = np.concatenate([np.delete(x[:4400], [1, 2], axis=0), x[4400:4440]])
+    assert not nnkgraph.verify(together, made, sample=300).failed
+    before, after = share_found(x[:4400], graph), share_found(together, made)
+    assert after.mean() > before.mean() - 0.001
+    assert (after[-40:] == 1.0).all()  # new rows are searched exactly
+    low, high = made.report.search["recall_interval"]
+    assert low <= after.mean() <= high
+    twice = nnkgraph.update(made, together, add=x[4440:])
+    assert "4400 rows" in twice.report["update"]["built_anew"]
+    assert int(twice.updatable.searched) == len(twice.updatable.index)
 
 
 @pytest.mark.parametrize(

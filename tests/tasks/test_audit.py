@@ -20,7 +20,7 @@ import nnkgraph
 from nnkgraph import Labels
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.tasks.audit.table import COLUMNS, content
-from nnkgraph.tasks.audit.votes import PRIOR
+from nnkgraph.tasks.audit.votes import ALONE, PRIOR
 
 
 def points(n=300, d=4, seed=0):
@@ -255,7 +255,8 @@ def test_votes_are_those_of_the_definition():
     assert np.allclose(found.votes.other, rest.max(axis=1))
     wanted = np.flatnonzero(rest.max(axis=1) > own)
     assert set(found.votes.suspicious) == set(wanted)
-    score = (rest.max(axis=1) + PRIOR) / (own + rest.max(axis=1) + 2 * PRIOR)
+    prior = found.votes.prior
+    score = (rest.max(axis=1) + prior) / (own + rest.max(axis=1) + 2 * prior)
     assert np.allclose(found.votes.score[wanted], score[wanted])
     assert (found.votes.suggested[wanted] == rest[wanted].argmax(axis=1)).all()
 
@@ -279,6 +280,20 @@ def test_flipped_labels_are_found_and_missing_ones_get_a_suggestion():
     assert found.count == len(lines) - len(
         [line for line in lines if line["finding"] == "label" and not line["label"]]
     )
+
+
+def test_a_single_voter_counts_for_less_than_many_that_agree():
+    draw = np.random.default_rng(0)
+    x = np.concatenate([draw.normal(size=(100, 3)), 9 + draw.normal(size=(100, 3))])
+    names = np.repeat(["a", "b"], 100)
+    x = np.concatenate([x, x[:1] + 1e-6])
+    names = np.append(names, "b")  # a near-duplicate with the label of far rows
+    names[50] = "b"  # many neighbors say a
+    found = nnkgraph.audit(x, names, k=10)
+    prior = found.votes.prior
+    assert prior[50] < PRIOR + ALONE / 4 < prior[0] <= PRIOR + ALONE
+    assert found.votes.suspicious[0] == 50
+    assert found.votes.score[50] > found.votes.score[0]
 
 
 def test_witnesses_are_the_heaviest_voters_for_the_suggestion():

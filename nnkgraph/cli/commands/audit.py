@@ -57,7 +57,7 @@ def command(
     json: bool,
     **settings: Any,
 ) -> None:
-    """Look for near-duplicates, outliers and wrong labels in FEATURES.
+    """Look for near-duplicates, outliers and wrong labels.
 
     Near-duplicates are all pairs of rows up to a distance, identical rows at 0; of each
     group the rows to keep are named. An outlier's score says how many times as far from

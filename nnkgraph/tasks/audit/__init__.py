@@ -23,7 +23,7 @@ from nnkgraph.tasks.audit.pairs import (
     parse_threshold,
     threshold_of,
 )
-from nnkgraph.tasks.audit.votes import PRIOR, check_labels, count_votes
+from nnkgraph.tasks.audit.votes import ALONE, PRIOR, check_labels, count_votes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -172,7 +172,7 @@ def _audited(
     features, rows, settings = run.features, run.rows, run.settings
     columns = columns_of(run, candidates, limit, near, odd, known, voted)
     unusual = int((odd.score > odd.limit).sum())
-    labels = None
+    labels: dict[str, Any] | None = None
     if known is not None and voted is not None:
         labels = {
             "classes": len(known.classes),
@@ -181,7 +181,7 @@ def _audited(
             "suspicious": len(voted.suspicious),
             "suggested_for_missing": len(voted.unlabeled),
             "without_votes": voted.silent,
-            "prior": PRIOR,
+            "prior": [PRIOR, ALONE],
         }
     score = odd.score
     if rows.origin is not None and rows.first is not None:

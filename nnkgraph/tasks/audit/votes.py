@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from nnkgraph.data.duplicates import Rows
     from nnkgraph.data.labels import Labels
 
-PRIOR = 0.05
-"""Share that every label has beforehand: rows that nobody votes for are then ordered by
-how many agree on another label (chosen by ``python -m paper audit``)."""
+PRIOR, ALONE = 0.05, 0.25
+"""Shares that the two labels have beforehand: the first orders rows whose own label
+nobody votes for, the second, over the square of the effective number of voters, makes
+little of a single voter, such as a near-duplicate (see ``python -m paper audit``)."""
 
 WITNESSES = 3
 """Voters that are named."""
@@ -37,6 +38,9 @@ class Votes:
 
     suggested: IndexArray
     """(N,) that label, by its code; -1 where nobody votes for another."""
+
+    prior: FloatArray
+    """(N,) what both labels have beforehand, more where few vote."""
 
     suspicious: IndexArray
     """Rows whose own label has fewer votes than another, most suspicious first."""
@@ -57,9 +61,10 @@ class Votes:
         """How suspicious labels are, from 0 to 1: above a half another has more votes.
 
         It is the share of the other label among the votes for the two, once each has
-        the prior; of a row without a label the share of the suggested one.
+        its prior; of a row without a label the share of the suggested one.
         """
-        among = (self.other + PRIOR) / (self.own + self.other + 2 * PRIOR)
+        total = self.own + self.other + 2 * self.prior
+        among = (self.other + self.prior) / total
         return np.where(np.isnan(self.own), self.other, among)
 
 
@@ -102,17 +107,16 @@ def count_votes(
     suggested = np.full(total, -1)
     for some in row_slices(total, 40 * classes):
         own[some], other[some], suggested[some] = _counted(heard, held, some)
-    found = Votes(
-        own, other, suggested, np.empty(0, np.int64), np.empty(0, np.int64), {}
-    )
-    score = found.score
+    prior = (PRIOR + ALONE / _voters(mutual) ** 2)[held.place]
+    none = np.empty(0, np.int64)
+    score = Votes(own, other, suggested, prior, none, none, {}).score
     suspicious = np.flatnonzero(other > own)  # false where own is NaN
     suspicious = suspicious[np.lexsort((suspicious, -score[suspicious]))]
     unlabeled = np.flatnonzero(np.isnan(own) & (suggested >= 0))
     unlabeled = unlabeled[np.lexsort((unlabeled, -score[unlabeled]))]
     listed = np.concatenate([suspicious, unlabeled])
     witnesses = _witnesses(mutual, heard.sum(axis=1), held, listed, suggested[listed])
-    return Votes(own, other, suggested, suspicious, unlabeled, witnesses)
+    return Votes(own, other, suggested, prior, suspicious, unlabeled, witnesses)
 
 
 class _Held:
@@ -161,9 +165,17 @@ def _mutual(candidates: Candidates, solved: Neighborhoods) -> csr_array:
     begins = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     parts = solved.weights[kept], candidates.index[kept], begins
     directed = csr_array(parts, shape=(n, n))
-    both = (directed + directed.T).tocsr()
+    both: csr_array = (directed + directed.T).tocsr()
     both.sort_indices()
     return both
+
+
+def _voters(mutual: csr_array) -> FloatArray:
+    """Return how many voters of equal weight would tell as much; 1 at least."""
+    total = mutual.sum(axis=1)
+    squares = mutual.power(2).sum(axis=1)
+    count = np.divide(total**2, squares, out=np.ones(len(total)), where=squares > 0)
+    return np.maximum(count, 1.0)
 
 
 def _counted(heard: csr_array, held: _Held, some: slice) -> tuple[Any, Any, Any]:
