@@ -228,10 +228,10 @@ class Files:
         told = self.told(spec, self.format, strict=True)
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 
-    def more_rows(self, spec: str) -> Features:
+    def more_rows(self, spec: str, *, sparse: Sparse = "") -> Features:
         """Read further rows of the same kind."""
         told = {"dropped_before": self._before, **self.told(spec, self.format)}
-        return _read_features(spec, format=self.format, **told)
+        return _read_features(spec, format=self.format, sparse=sparse, **told)
 
     def coordinates(
         self,
@@ -323,6 +323,12 @@ def read_graph(spec: str, format: str | None = None) -> Graph:  # noqa: A002
     """Read a graph."""
     with _remarks() as note:
         return formats.read_graph(spec, format=format, note=note)
+
+
+def read_result(spec: str, format: str | None = None) -> tuple[Any, dict[str, Any]]:  # noqa: A002
+    """Read a graph, candidates or answers to queries, and the provenance."""
+    with _remarks() as note:
+        return formats.read_result(spec, format=format, note=note)
 
 
 @contextmanager

@@ -237,6 +237,17 @@ def command(function: Any) -> click.Command:
     return made
 
 
+def refuse_typed(ctx: click.Context, names: str, given: str) -> None:
+    """Refuse options that a graph answers; defaults and files of options give way."""
+    for name in names.split():
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flags = {one.name: one.opts[-1] for one in ctx.command.params}
+            raise ParameterError(
+                f"{flags[name]} and {given}: the graph says that already; leave one out"
+            )
+
+
 def reading(*options: Decorator) -> Decorator:
     """Add options about files, whose values the function takes as one, `files`."""
     names = ("format", "no_clobber", "delimiter", "header", "id_column", "drop")

@@ -27,6 +27,7 @@ __all__ = [
     "Neighborhoods",
     "SparseGram",
     "SparseRows",
+    "Updatable",
 ]
 
 if TYPE_CHECKING:
@@ -171,6 +172,9 @@ class Candidates:
     warnings: tuple[str, ...] = ()
     """What the user should do something about."""
 
+    ids: tuple[str, ...] | None = None
+    """Names of the rows, or None where they are known by their number."""
+
     def __repr__(self) -> str:
         n, k = self.index.shape
         return f"<Candidates: {n} x {k}, {self.backend}>"
@@ -201,6 +205,44 @@ class Neighborhoods:
 
 
 @dataclass(frozen=True, eq=False)
+class Updatable:
+    """What a graph keeps of its build, so that rows can be added and removed.
+
+    All but ``first`` is about the distinct rows, which may be fewer than the nodes.
+    """
+
+    index: IndexArray
+    """(n, k) candidates."""
+
+    distance: FloatArray
+    """(n, k) their distances."""
+
+    weights: FloatArray
+    """(n, k) directed weights, before any rule and any rounding."""
+
+    errors: FloatArray | None = None
+    """(n,) J, where the method has one."""
+
+    certificate: FloatArray | None = None
+    """(n,) certificates, where the method has any."""
+
+    first: IndexArray | None = None
+    """(N,) the lowest row with the same values; None where all rows differ."""
+
+    searched: IndexArray | None = None
+    """How many rows there were when an approximate search began anew; else None."""
+
+    def __repr__(self) -> str:
+        n, k = self.index.shape
+        return f"<Updatable: {n} x {k}>"
+
+    @staticmethod
+    def size(n: int, k: int) -> int:
+        """Return how many bytes it takes for n rows with k candidates."""
+        return n * (20 * k + 16)
+
+
+@dataclass(frozen=True, eq=False)
 class Graph(Convertible):
     """A weighted graph and what is known about how it came to be."""
 
@@ -224,6 +266,9 @@ class Graph(Convertible):
 
     provenance: dict[str, Any] = field(default_factory=dict)
     """Parameters and fingerprints that determine the result; plain JSON values."""
+
+    updatable: Updatable | None = None
+    """What an update needs, where it was to be kept."""
 
     report: Report = None  # type: ignore[assignment]
     """What happened while it was built; None for a graph that was read from a file."""

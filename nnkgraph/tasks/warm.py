@@ -256,6 +256,7 @@ def _common_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
         "graphs": graphs,
         "layout": layout,
         "classify": lambda: nnkgraph.classify(x, labels),
+        "audit": lambda: nnkgraph.audit(x, labels, k=5, duplicate=0.5),
         "compare": lambda: nnkgraph.compare(x, k=[5]),
         "doctor": lambda: nnkgraph.doctor(x, k=5),
         "explain": lambda: nnkgraph.explain(x, 7, k=5),

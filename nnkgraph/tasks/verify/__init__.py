@@ -90,7 +90,7 @@ def verify(
     recipe = recipes.recipe_of(graph, name)
     if sample is not None and sample < 1:
         raise ParameterError(f"the sample must have at least 1 node, not {sample}")
-    checks = [recipes.features_check(features, graph, recipe)]
+    checks = [recipes.features_check(features, graph)]
     if len(features.x) != graph.n_nodes or tuple(features.x.shape) != recipe.shape:
         rest = ("sigma", "candidates", "errors", "edges", "weights", "distances")
         checks += [Check(one, "not checked", "other features") for one in rest]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.data.scaling import Scaling
     from nnkgraph.tasks.verify.recipe import Recipe
 
 
@@ -69,7 +70,7 @@ class Space:
         """Scale the rows and leave out copies, as the graph says it was done."""
         if isinstance(x, SparseGram):
             x = x.matrix()
-        x = _scaled(x, recipe.scale)
+        x = _scaled(x, recipe.scale, recipe.scaling)
         if recipe.kernel == "cosine":
             x = _scaled(x, "unit")
         first = _first_equal(x)
@@ -216,7 +217,7 @@ class Space:
         return float(self.rounding * wide)
 
 
-def _scaled(x: Any, how: str) -> Any:
+def _scaled(x: Any, how: str, known: Scaling | None = None) -> Any:
     if how == "none":
         return x
     wide = np.asarray(x, np.float64)
@@ -231,6 +232,9 @@ def _scaled(x: Any, how: str) -> Any:
         center = x.mean(axis=0, dtype=np.float64)
         width = x.std(axis=0, dtype=np.float64)
     flat = high == low
+    if known is not None:  # those of the rows that there were first
+        center, width = known.low, known.width
+        flat = width == 0
     return np.where(flat, 0.0, (wide - center) / np.where(flat, 1.0, width))
 
 
