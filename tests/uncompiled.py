@@ -115,7 +115,7 @@ def joined():
     found = Neighborhoods(weights, rng.random(400))
     candidates = Candidates(index, np.zeros(index.shape))
     with limited(1):
-        a, _ = symmetrize(candidates, found, rule="error", min_degree=1)
+        a = symmetrize(candidates, found, rule="error", min_degree=1).adjacency
     return a.data, a.indices, a.indptr
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from nnkgraph.data import Candidates, Graph, SparseGram, SparseRows, pairs
 from nnkgraph.data.edges import component_labels, with_edges
-from nnkgraph.data.pairs import TILE, copy_tile, tile_values
+from nnkgraph.data.pairs import TILE, copy_tile, cross_values, tile_values
 from nnkgraph.errors import ParameterError
 from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime.jit import compiled, frozen
+from nnkgraph.search import distance_of
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray
@@ -56,9 +57,14 @@ def connected(graph: Graph, x: Any, kernel: Kernel, min_weight: float) -> Graph:
         return replace(graph, bridges=bridges)
     weights = np.maximum(_similar(x, kernel, bridges), min_weight)
     row, column = np.concatenate([bridges, bridges[:, ::-1]]).T
+    known = None
+    if graph.distances is not None:
+        ends = x[bridges[:, 0]], bridges[:, 1:]
+        score = cross_values(x, *ends, kernel.nearness)[:, 0]
+        known = graph.distances, np.tile(distance_of(score, kernel.nearness), 2)
     more = row, column, np.concatenate([weights, weights])
-    adjacency = with_edges(graph.adjacency, *more)
-    return replace(graph, adjacency=adjacency, bridges=bridges)
+    adjacency, lengths = with_edges(graph.adjacency, *more, lengths=known)
+    return replace(graph, adjacency=adjacency, bridges=bridges, distances=lengths)
 
 
 def _similar(x: Any, kernel: Kernel, bridges: IndexArray) -> FloatArray:

@@ -11,13 +11,19 @@ import numpy as np
 
 from nnkgraph.build import report
 from nnkgraph.build.run import open_run
-from nnkgraph.build.settings import GraphCall, SearchCall, Settings, features_of, split
+from nnkgraph.build.settings import (
+    GraphCall,
+    SearchCall,
+    Settings,
+    features_of,
+    settings_of,
+    split,
+)
 from nnkgraph.build.symmetrize import symmetrize
-from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
+from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, Updatable
 from nnkgraph.data.duplicates import Rows, candidates_with_copies, with_copies
-from nnkgraph.data.pairs import DISTANCES, cross_values
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.data.report import Report
-from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, new_array, row_slices, within_memory
@@ -29,6 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph import kernels, methods
+    from nnkgraph.build.run import Run
+
+    Solution = tuple[Candidates, kernels.Kernel, Neighborhoods]
 
 
 @within_memory
@@ -39,6 +48,7 @@ def build_graph(
     candidates: Candidates | tuple[Any, Any] | Any = None,
     ids: Sequence[str] | None = None,
     k_check: bool = False,
+    updatable: bool = False,
     **options: Unpack[GraphCall],
 ) -> Graph:
     """Build a graph from features.
@@ -88,6 +98,11 @@ def build_graph(
         The most candidates that nodes may grow to; by default 8 k.
     k_check : bool
         Whether the report says what residual a point outside the candidates could have.
+    like : Graph, optional
+        A graph whose settings are taken, all of them, with what was resolved: sigma is
+        a number, and so is a scaling.
+    updatable : bool
+        Whether the graph keeps what ``update`` needs: see ``Graph.updatable``.
     digits : int
         Significant digits of weights and errors; 0 keeps all.
     seed : int
@@ -135,61 +150,123 @@ def build_graph(
         from nnkgraph.search.precomputed import Precomputed
 
         chosen["search"] = Precomputed.of(candidates)
-    settings = Settings.of(features, **chosen)
-    growing = k_check or settings.grow is not None
-    if growing:
-        from nnkgraph.build import grow
+    settings = settings_of(features, chosen)
+    if updatable:
+        check_updatable(settings)
     if k_check:
+        from nnkgraph.build import grow
+
         limits = None, settings.k, chosen.get("max_k")
         grow.check_grow(settings.method, settings.kernel, *limits)
     elif settings.grow is None and chosen.get("max_k") is not None:
         raise ParameterError("max_k is of use with grow only")
     with open_run(features, settings, running) as run:
-        found, kernel, neighborhoods = run.solve()
-        growth = None
-        if growing:
-            with run.progress("solve"):
-                growth = grow.grow(
-                    run.pool,
-                    run.wanted(settings.k),
-                    found,
-                    neighborhoods,
-                    kernel=kernel,
-                    method=settings.method,
-                    tolerance=np.inf if settings.grow is None else settings.grow,
-                    max_k=settings.max_k,
-                )
-            found, neighborhoods = growth.candidates, growth.found
-    rows = run.rows
-    stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
+        solution, known = grown(run, run.solve(), k_check=k_check)
+    graph = whole(run, solution, updatable=updatable, **known)
+    warn_of_quality(graph.report)
+    return graph
+
+
+def grown(
+    run: Run, solution: Solution, *, k_check: bool = False
+) -> tuple[Solution, dict[str, Any]]:
+    """Give nodes more candidates where they are to have them.
+
+    Returns also what `Solved` is to know about it.
+    """
+    settings, (found, kernel, neighborhoods) = run.settings, solution
+    if settings.grow is None and not k_check:
+        return solution, {}
+    from nnkgraph.build import grow
+
+    with run.progress("solve"):
+        growth = grow.grow(
+            run.pool,
+            run.wanted(settings.k),
+            found,
+            neighborhoods,
+            kernel=kernel,
+            method=settings.method,
+            tolerance=np.inf if settings.grow is None else settings.grow,
+            max_k=settings.max_k,
+        )
+    facts = report.growth_facts(growth, run.rows)
+    done = growth.candidates, kernel, growth.found
+    return done, {"grown": growth.grown, "facts": facts}
+
+
+def whole(
+    run: Run,
+    solution: Solution,
+    *,
+    warnings: Sequence[str] = (),
+    **known: Any,
+) -> Graph:
+    """Return the graph of a run whose rows are solved; the rest are `Solved`'s."""
+    (found, kernel, neighborhoods), settings, rows = solution, run.settings, run.rows
 
     def bridge(bare: Graph) -> Graph:
         from nnkgraph.build.connect import connected, single
 
         return connected(bare, rows.x, single(kernel, found), settings.min_weight)
 
-    with running.progress("symmetrize"):
-        graph = assembled(
+    with run.progress("symmetrize"):
+        return assembled(
             Solved(
                 found,
                 neighborhoods,
                 rows,
                 report.own_similarity(rows.x, found, kernel, settings.method),
-                stored,
-                report.input_facts(features),
-                features.ids,
-                grown=growth.grown if growth else 0,
-                facts=report.growth_facts(growth, rows) if growth else {},
+                settings.stored(
+                    sigma=kernel.bandwidth(found),
+                    search=found.backend,
+                    scaling=run.scaling,
+                ),
+                report.input_facts(run.features),
+                run.features.ids,
                 tips=advice(settings),
                 kernel=kernel if settings.weights == "kernel" else None,
                 workers=run.pool.workers,
-                warnings=tuple(run.warnings),
+                warnings=(*run.warnings, *warnings),
                 notes=(*found.notes, *run.notes),
+                **known,
             ),
             bridge if settings.connect == "mst" else None,
         )
-    warn_of_quality(graph.report)
-    return graph
+
+
+def check_updatable(settings: Settings, *, lists: bool = True) -> None:
+    """Refuse what rows cannot be added to, or, with ``lists``, not list by list."""
+    method, kernel, search = settings.method, settings.kernel, settings.search
+    names = {"method": method, "kernel": kernel, "search": search}
+    refused = {
+        "method": "" if method.local else "looks at all rows at once",
+        "kernel": "has no features to add rows to" * (kernel.base == "gram")
+        or "is a function" * (kernel.nearness == "similarity"),
+        "search": ""
+        if (search.exact or search.answers_queries) and not search.reads
+        else "knows its own rows only",
+    }
+    if lists and not (method.local and gathers_nothing(method)):
+        refused["method"] = refused["method"] or "needs no list of candidates"
+    if lists and settings.grow is not None:
+        raise ParameterError(
+            "lists of candidates that grow cannot be updated: leave out grow"
+        )
+    for what, why in refused.items():
+        if why:
+            name = registry.spec(names[what])
+            raise ParameterError(
+                f"{what} {name!r} {why}: a graph of it cannot be updated; build it anew"
+            )
+
+
+def gathers_nothing(method: methods.Method) -> bool:
+    """Return whether a method takes the k best as its candidates, as most do."""
+    from nnkgraph.methods import Plain
+
+    gather: Any = type(method).gather
+    return gather is Plain.gather
 
 
 @within_memory
@@ -218,7 +295,8 @@ def find_candidates(
         found = run.find()
     said = [one for one in run.warnings if one not in features.warnings]
     notes = (*found.notes, *said, *run.notes)
-    return replace(candidates_with_copies(found, run.rows), notes=notes)
+    found = candidates_with_copies(found, run.rows)
+    return replace(found, notes=notes, ids=features.ids)
 
 
 def warn_of_quality(found: Any) -> None:
@@ -291,6 +369,12 @@ class Solved:
     kernel: kernels.Kernel | None = None
     """With its bandwidth, where edges weigh what it says."""
 
+    updatable: bool = False
+    """Whether the graph keeps what an update needs."""
+
+    searched: int = 0
+    """How many rows there were when an approximate search began anew; 0: as now."""
+
     workers: int = 1
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -309,7 +393,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         from nnkgraph.build.weights import Similar
 
         similar = Similar(kernel, candidates, min_weight)
-    adjacency, dropped = symmetrize(
+    joined = symmetrize(
         candidates,
         found,
         rule=rule,
@@ -318,15 +402,23 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         own=solved.own,
         first=rows.kept_copies,
         similar=similar,
+        measured=bool(settings.get("metric")),
     )
     kept = None if candidates.exact and not solved.grown else candidates.index
-    bare = Graph(adjacency, None, rule == "none", found.errors, kept)
+    bare = Graph(
+        joined.adjacency,
+        None,
+        rule == "none",
+        found.errors,
+        kept,
+        distances=joined.distances,
+    )
     if bridge is not None:
         bare = bridge(bare)
     if settings.get("weights") == "one":
         bare.adjacency.data[:] = 1.0
     graph = rounded_graph(with_copies(bare, rows), settings.get("digits", 0))
-    graph = replace(graph, ids=solved.ids)
+    graph = replace(graph, ids=solved.ids, updatable=_updatable(solved))
     method: methods.Method = registry.create("methods", settings["method"])
     certificate = report.certificate(found, rows.origin)
     facts = report.facts(graph)
@@ -352,7 +444,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
             solved.input,
             duplicates=rows.copies,
             copies_apart=apart,
-            dropped=dropped,
+            dropped=joined.dropped,
             candidates_grown=solved.grown,
             bridges=0 if graph.bridges is None else len(graph.bridges),
             workers=solved.workers,
@@ -371,6 +463,24 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
     )
 
 
+def _updatable(solved: Solved) -> Updatable | None:
+    """Return what an update needs, where the graph is to keep it."""
+    if not solved.updatable:
+        return None
+    candidates, found, searched = solved.candidates, solved.found, None
+    if not candidates.exact:
+        searched = np.array(solved.searched or len(candidates.index))
+    return Updatable(
+        candidates.index,
+        candidates.distance,
+        found.weights,
+        found.errors,
+        found.certificate,
+        solved.rows.first,
+        searched,
+    )
+
+
 # As they are read: pow may differ from one library to another.
 _POWERS = np.array([float(f"1e{power}") for power in range(-308, 309)])
 
@@ -380,61 +490,31 @@ _SMALLEST = 1e-280
 
 
 def rounded_graph(graph: Graph, digits: int) -> Graph:
-    """Return the graph with rounded weights and errors."""
+    """Return the graph with rounded weights, distances and errors."""
     if not digits:
         return graph
     adjacency = copy.copy(graph.adjacency)  # the columns stay as they are
-    data = new_array(adjacency.nnz, np.float64)
-    for some in row_slices(len(data), 128):
-        data[some] = rounded(graph.adjacency.data[some], digits)
-    adjacency.data = data
-    errors = None if graph.errors is None else rounded(graph.errors, digits)
-    return replace(graph, adjacency=adjacency, errors=errors)
+    made: Any = [
+        None if values is None else rounded(values, digits)
+        for values in (adjacency.data, graph.distances, graph.errors)
+    ]
+    adjacency.data, lengths, errors = made
+    return replace(graph, adjacency=adjacency, errors=errors, distances=lengths)
 
 
 def rounded(values: FloatArray, digits: int) -> FloatArray:
     """Return values with so many significant digits; 0 leaves them alone."""
     if digits == 0 or not len(values):
         return values
-    size = np.abs(values)
-    there = size > _SMALLEST
-    place = np.floor(np.log10(size, where=there, out=np.zeros(len(size)))).astype(int)
-    shift = np.clip(digits - 1 - place, -308, 308)
-    up, down = _POWERS[308 + np.maximum(shift, 0)], _POWERS[308 + np.maximum(-shift, 0)]
-    result: FloatArray = np.rint(values * up / down) / up * down
-    return np.where(there, result, values)
-
-
-def check_distances(kernel: kernels.Kernel) -> None:
-    """Refuse a kernel that knows similarities only."""
-    if kernel.base == "gram":
-        raise ParameterError(
-            "a matrix of similarities has no distances, which an AnnData file needs: "
-            "write the graph to a file of its own"
-        )
-
-
-def edge_distances(
-    features: Features, edges: Any, kernel: kernels.Kernel, scale: str
-) -> tuple[FloatArray, str]:
-    """Return the length of every entry of an adjacency matrix, and its metric.
-
-    The metric is what candidates are searched by: ``cosine`` and ``manhattan`` for the
-    kernels of these distances, ``euclidean`` for all others.
-    """
-    check_distances(kernel)
-    x = features.x if scale == "none" else scaled(features.x, scale, features.name)
-    x = kernel.prepare(x, features.name)
-    city = kernel.nearness == "l1-distance"
-    base = "l1-distance" if city else "squared-distance"
-    values = np.empty(edges.nnz)
-    for some in row_slices(edges.nnz, 8 * x.shape[1]):
-        every = np.arange(some.start, some.stop)
-        rows = np.searchsorted(edges.indptr, every, side="right") - 1
-        ends = edges.indices[some, np.newaxis]
-        values[some] = cross_values(x, x[rows], ends, base)[:, 0]
-    if city:
-        return values, "manhattan"
-    if registry.spec(kernel).partition(":")[0] == "cosine":
-        return values / 2, "cosine"  # of rows of unit length
-    return np.sqrt(values), "euclidean"
+    result = new_array(len(values), np.float64)
+    for some in row_slices(len(values), 128):
+        own = values[some]
+        size = np.abs(own)
+        there = size > _SMALLEST
+        place = np.zeros(len(size))
+        place = np.floor(np.log10(size, where=there, out=place)).astype(int)
+        shift = np.clip(digits - 1 - place, -308, 308)
+        up = _POWERS[308 + np.maximum(shift, 0)]
+        down = _POWERS[308 + np.maximum(-shift, 0)]
+        result[some] = np.where(there, np.rint(own * up / down) / up * down, own)
+    return result

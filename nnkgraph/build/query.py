@@ -10,10 +10,24 @@ import numpy as np
 
 from nnkgraph.build import report, solve
 from nnkgraph.build.run import Run, open_run
-from nnkgraph.build.settings import DEFAULT_K, Settings, SolveCall, features_of, split
-from nnkgraph.data import Answers, Candidates, Features, Neighborhoods, SparseRows
+from nnkgraph.build.settings import (
+    DEFAULT_K,
+    Settings,
+    SolveCall,
+    features_of,
+    mismatch,
+    plugin_of,
+    split,
+)
+from nnkgraph.data import (
+    Answers,
+    Candidates,
+    Features,
+    Graph,
+    Neighborhoods,
+    SparseRows,
+)
 from nnkgraph.data.duplicates import Rows, first_equal
-from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
@@ -32,6 +46,7 @@ def query(
     queries: Features | ArrayLike,
     /,
     *,
+    graph: Graph | None = None,
     normalize: bool = False,
     exclude_identical: bool = False,
     **options: Unpack[SolveCall],
@@ -43,6 +58,8 @@ def query(
 
     Parameters
     ----------
+    graph : Graph, optional
+        What was built from the data: k, method, kernel, sigma and scaling are its own.
     normalize : bool
         Whether the weights of every query are divided by their sum.
     exclude_identical : bool
@@ -62,11 +79,14 @@ def query(
     if chosen.get("duplicates", "merge") != "merge":
         raise ParameterError("identical rows count as one where queries are answered")
     data, queries = features_of(data), features_of(queries, name="queries")
-    k = chosen.pop("k", None)
-    settings = Settings.of(data, **chosen)
+    if graph is None:
+        k = chosen.pop("k", None)
+        settings = Settings.of(data, **chosen)
+        settings = replace(settings, k=_checked_k(k, data))
+    else:
+        settings = _of_graph(graph, data, chosen)
     check_settings(settings)
     check_columns(data, queries)
-    settings = replace(settings, k=_checked_k(k, data))
     with open_run(data, settings, running) as run:
         points = run.prepared(queries)
         twin = twins(run.rows.x, points)
@@ -111,8 +131,10 @@ def query(
     for remark in remarks:
         warnings.warn(remark, QualityWarning, stacklevel=3)
     searched = report.search_facts(found)
-    stored = settings.stored(sigma=kernel.bandwidth(found), search=found.backend)
-    names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
+    stored = settings.stored(
+        sigma=kernel.bandwidth(found), search=found.backend, scaling=run.scaling
+    )
+    names = ("method", "kernel", "metric", "sigma", "k", "scale", "search", "seed")
     known = {
         **{name: stored[name] for name in names},
         "normalize": normalize,
@@ -143,10 +165,21 @@ def query(
             "workers": used,
             "warnings": remarks,
         },
-        distances=distances if settings.kernel.nearness in DISTANCES else None,
+        distances=distances if stored["metric"] else None,
         nearest=_as_given(index[:, 0], rows),
         identical=_as_given(twin, rows),
     )
+
+
+def _of_graph(graph: Graph, data: Features, chosen: dict[str, Any]) -> Settings:
+    """Return the settings of a graph of the data; others may name the search."""
+    for name in chosen.keys() - {"search"}:
+        raise ParameterError(f"`{name}` is what the graph says already: leave it out")
+    wrong = mismatch(graph, data)
+    if wrong:
+        raise InputError(f"{data.name}: not what the graph was built from: {wrong}")
+    search = plugin_of("search", chosen.get("search", "auto"))
+    return replace(Settings.like(graph, data, search="exact"), search=search)
 
 
 def _checked_k(k: int | None, data: Features) -> int:

@@ -92,6 +92,7 @@ class Run:
             seed=self.settings.seed,
             origin=self.rows.origin,
             first=self.rows.first,
+            ids=self.features.ids,
             on_rows=on_rows,
             say=self.progress.say,
         )
@@ -226,7 +227,7 @@ def prepared_rows(
     arrays.watch(features.x)
     x, name, kernel = features.x, features.name, settings.kernel
     with (progress or Stages())("start"):
-        scaling = Scaling.of(x, settings.scale)
+        scaling = settings.scaling or Scaling.of(x, settings.scale)
         x = kernel.prepare(scaling.applied(x, name), name)
         square = kernel.base == "gram"
         return distinct_rows(x, settings.duplicates, name, square=square), scaling

@@ -15,7 +15,8 @@ from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
-from nnkgraph.data.scaling import SCALES
+from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.scaling import SCALES, Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.executors import BLOCK_TIMEOUT
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nnkgraph import kernels, methods
+    from nnkgraph.data import Graph
     from nnkgraph.search import Search
 
 DEFAULT_K = 30
+
+_NEEDED = ("schema", "k", "method", "kernel", "sigma", "rule", "search", "scale")
+"""What graphs say that were built here."""
 
 MOST_DIGITS = 15
 """Significant digits that every decimal number keeps in float64."""
@@ -78,6 +83,7 @@ class GraphCall(SolveCall, total=False):
     grow: float | None
     max_k: int | None
     digits: int
+    like: Graph | None
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,11 @@ class Settings:
     grow: float | None = None
     max_k: int = 0
     digits: int = 0
+    sigma_rule: str = ""
+    """The rule that a bandwidth came from which now is a number."""
+
+    scaling: Scaling | None = field(default=None, compare=False)
+    """The numbers of the scaling; None takes them from the features."""
 
     @classmethod
     def of(
@@ -189,23 +200,81 @@ class Settings:
     def read(cls, stored: Mapping[str, Any], features: Features) -> Settings:
         """Return what a graph was built with, from its provenance.
 
-        A bandwidth that was taken from the data is the number that it was. What is
-        not stored is as it was before there were presets.
+        A bandwidth that was taken from the data is the number that it was, and so is
+        a scaling. What is not stored is as it was before there were presets.
         """
-        names = {one.name for one in fields(cls)} - {"rule"}
+        names = {one.name for one in fields(cls)} - {"rule", "scaling"}
         known = {name: value for name, value in stored.items() if name in names}
+        known["scaling"] = Scaling.read(stored)
         made = cls.of(features, **known, symmetrize=stored["rule"], preset="paper")
         kernel: Any = made.kernel
         if kernel.needs_all_rows:
-            made = replace(made, kernel=replace(kernel, sigma=stored["sigma"]))
+            number = replace(kernel, sigma=stored["sigma"])
+            made = replace(made, kernel=number, sigma_rule=kernel.sigma)
         return made
 
-    def stored(self, *, sigma: float | None, search: str) -> dict[str, Any]:
-        """Return them as graphs store them, with the bandwidth and the search used."""
+    @classmethod
+    def like(
+        cls,
+        graph: Graph,
+        features: Features,
+        name: str = "the graph",
+        search: str | None = None,
+    ) -> Settings:
+        """Return what a graph was built with, for other rows of the same kind.
+
+        Another search may be named.
+
+        Raises
+        ------
+        InputError
+            Where the graph does not say all of it, or its candidates were given.
+        """
+        known = graph.provenance
+        missing = [one for one in _NEEDED if one not in known]
+        if known.get("scale") in {"standard", "minmax"} and "scaling" not in known:
+            missing.append("the numbers of the scaling")
+        if missing or known["schema"] != 1:
+            what = ", ".join(missing) or f"schema {known['schema']}"
+            raise InputError(
+                f"{name}: does not say how it was built as this version does ({what}): "
+                "build it again"
+            )
+        if search is None:
+            search = str(known["search"])
+            # Neighbors within a radius need no candidates.
+            search = "exact" if search == "radius" else search
+        if search.partition(":")[0] == "precomputed":
+            raise InputError(
+                f"{name}: its candidates were given, and other rows have none: name "
+                "all options instead"
+            )
+        try:
+            made = cls.read({**known, "search": search}, features)
+        except InputError:
+            raise
+        except (ParameterError, LookupError, TypeError, ValueError) as error:
+            said = f"cannot be built with its settings: {error}"
+            raise InputError(f"{name}: {said}") from error
+        d = features.x.shape[1]
+        low = made.scaling.low if made.scaling else None
+        if low is not None and len(low) != d:
+            one, other = features.name, len(low)
+            raise InputError(f"{one}: {d} columns, and {name} is of {other}")
+        return made
+
+    def stored(
+        self, *, sigma: float | None, search: str, scaling: Scaling
+    ) -> dict[str, Any]:
+        """Return them as graphs store them.
+
+        That is with the bandwidth, the search and the numbers of the scaling used.
+        """
         values = {
             "k": self.k,
             "method": registry.spec(self.method),
             "kernel": registry.spec(self.kernel),
+            "metric": metric_of(self.kernel, self.scale),
             "sigma": sigma,
             "rule": self.rule,
             "search": search,
@@ -223,7 +292,9 @@ class Settings:
             values["digits"] = self.digits
         if self.weights != "regression":
             values["weights"] = self.weights
-        return values
+        if self.sigma_rule:
+            values["sigma_rule"] = self.sigma_rule
+        return values | scaling.stored()
 
     def facts(self, features: Features) -> dict[str, Any]:
         """Return all that determines candidates and solutions, to be compared.
@@ -240,11 +311,13 @@ class Settings:
             "k": self.k,
             "method": registry.spec(self.method),
             "kernel": registry.spec(self.kernel),
+            "metric": metric_of(self.kernel, self.scale),
             "source of the kernel": getattr(self.kernel, "source", ""),
             "search": self.search.identity(),
             "scale": self.scale,
             "duplicates": self.duplicates,
             "seed": self.seed,
+            **(self.scaling.stored() if self.scaling else {}),
         }
 
     def _check_sparse(self) -> None:
@@ -282,6 +355,33 @@ class Running:
     block_timeout: float = BLOCK_TIMEOUT
     shared_dir: str | None = None
     progress: Stages = field(default_factory=Stages)
+
+
+def settings_of(features: Features, chosen: Mapping[str, Any]) -> Settings:
+    """Return the settings that keywords say, or those of a graph to be like."""
+    others = {name: one for name, one in chosen.items() if name != "like"}
+    like = chosen.get("like")
+    if like is None:
+        return Settings.of(features, **others)
+    for name in others:
+        raise ParameterError(f"`{name}` is what the graph says that this is to be like")
+    return Settings.like(like, features)
+
+
+def mismatch(graph: Graph, features: Features) -> str:
+    """Return why features are not those that a graph was built from, or nothing."""
+    shape, known = tuple(features.x.shape), graph.provenance
+    stored = tuple(known.get("shape", ()))
+    if shape != stored or shape[0] != graph.n_nodes:
+        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {stored}"
+        if shape[0] == graph.n_nodes:
+            text += "; give the same `drop` and `id_column` as to build"
+        return text
+    if features.sha256 != known.get("sha256"):
+        return "other values, or rows in another order: sha256 differs"
+    if features.ids and graph.ids and features.ids != graph.ids:
+        return "other row names, or another order"
+    return ""
 
 
 def split(options: Mapping[str, Any], known: Any) -> tuple[dict[str, Any], Running]:
@@ -335,6 +435,19 @@ def kernel_of(given: Any, sigma: str | float | None = None) -> kernels.Kernel:
         with suppress(ValueError):  # it is the name of a rule, which the kernel checks
             sigma = float(sigma)
     return replace(kernel, sigma=sigma)  # type: ignore[no-any-return]
+
+
+def metric_of(kernel: kernels.Kernel, scale: str) -> str | None:
+    """Return what distances are: "euclidean", "manhattan", "chord"; None without any.
+
+    A chord c joins rows of length 1: their cosine is 1 - c ** 2 / 2.
+    """
+    if kernel.nearness not in DISTANCES:
+        return None
+    if kernel.nearness == "l1-distance":
+        return "manhattan"
+    unit = scale == "unit" or registry.spec(kernel).partition(":")[0] == "cosine"
+    return "chord" if unit else "euclidean"
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

@@ -38,6 +38,9 @@ class _Task:
     start: int
     """Which of all rows has the first of the candidates."""
 
+    rows: executors.Shared | None = None
+    """Which rows have the candidates, where they do not follow each other."""
+
 
 def solve(
     pool: executors.Pool,
@@ -49,6 +52,7 @@ def solve(
     first: IndexArray | None = None,
     points: Any = None,
     start: int = 0,
+    rows: IndexArray | None = None,
     k: int = 0,
     block: int = 0,
     on_rows: Callable[[int], object] = lambda _: None,
@@ -56,7 +60,8 @@ def solve(
 ) -> Neighborhoods:
     """Weigh every candidate edge, with a fitted kernel.
 
-    The (n, m) candidates are those of the rows from ``start`` on, or of new ``points``.
+    The (n, m) candidates are those of the rows from ``start`` on, of some ``rows``, or
+    of new ``points``.
     ``first`` has the lowest row with the same values, where there may be identical
     rows, and ``k`` is what was asked for, where a method looks at more candidates. The
     result does not depend on ``block``, the rows that are sent to a worker at once. A
@@ -75,6 +80,7 @@ def solve(
         kernel,
         method,
         start,
+        None if rows is None else pool.share(rows),
     )
     weights = pool.output((n, m), np.float64)
     others = [
@@ -117,11 +123,15 @@ def _block_rows(
 def _weigh_block(
     task: _Task, start: int, stop: int
 ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-    x, rows = task.x.open(), slice(start, stop)
+    x = task.x.open()
+    rows: slice | IndexArray = slice(start, stop)
     part = slice(start - task.start, stop - task.start)
     known = task.index.open()[part], task.distance.open()[part], task.kernel
     if task.points is not None:
         problem = Problem(x, task.points.open()[part], *known)
+    elif task.rows is not None:
+        rows = np.array(task.rows.open()[part])
+        problem = Problem(x, x[rows], *known, rows)
     else:
         queries = None if isinstance(x, SparseGram) else x[rows]
         problem = Problem(x, queries, *known, np.arange(start, stop))
@@ -133,7 +143,7 @@ def _weigh_block(
 
 
 def weigh_with_copies(
-    method: Method, problem: Problem, first: IndexArray, rows: slice
+    method: Method, problem: Problem, first: IndexArray, rows: slice | IndexArray
 ) -> Neighborhoods:
     """Weigh with identical candidates counted as one: the one of lowest index.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
 from nnkgraph.search import index_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,7 +46,20 @@ _BLOCK = 1 << 18
 _LEAST_BLOCK = 1 << 10
 
 _EDGE_SHARE = 512
-"""Bytes of the limit for each edge of a block, which takes 40 while it is joined."""
+"""Bytes of the limit for each edge of a block, which takes 56 while it is joined."""
+
+
+class Joined(NamedTuple):
+    """What directed edges became."""
+
+    adjacency: Any
+    """CSR, symmetric to the bit where the rule is not ``none``."""
+
+    dropped: int
+    """Pairs with a positive weight in some direction that got no edge."""
+
+    distances: FloatArray | None = None
+    """How long its entries are, in their order, where that was asked for."""
 
 
 def check_rule(rule: str, *, has_error: bool, method: str) -> None:
@@ -70,19 +83,22 @@ def symmetrize(
     own: FloatArray | None = None,
     first: IndexArray | None = None,
     similar: Similar | None = None,
-) -> tuple[Any, int]:
+    measured: bool = False,
+) -> Joined:
     """Turn directed weights into an adjacency matrix (CSR), symmetric to the bit.
 
     Each node's own ``min_degree`` heaviest edges stay, whatever the rule says. ``own``
     has every node's similarity with itself, which scales what counts as a tie, and
     ``first`` the lowest row with the same values, where rows may be identical. Edges
-    weigh what ``similar`` says of their ends, where it is given. Returned is also how
-    many pairs with a positive weight in some direction got no edge.
+    weigh what ``similar`` says of their ends, where it is given. ``measured`` asks for
+    their lengths, which are the distances of the candidates.
     """
     index, weights, errors = candidates.index, found.weights, found.errors
-    n, far = len(index), candidates.distance
+    n, values = len(index), [weights]
+    if measured or similar:
+        values.append(candidates.distance)
     if rule == "none":
-        return _directed(candidates, weights, min_weight, similar)
+        return _directed(index, values, min_weight, similar)
     if errors is None and rule.startswith("error"):
         raise ParameterError(f"rule {rule!r} needs the errors of the nodes")
     known = _Known(
@@ -101,22 +117,21 @@ def symmetrize(
     np.cumsum(start, out=start)
     # Every positive weight gives at most two entries, one in each direction.
     indices = arrays.new_array(2 * positive, index_dtype(max(n, 2 * positive)))
-    data = arrays.new_array(2 * positive, np.float64)
+    kept = [arrays.new_array(2 * positive, np.float64) for _ in values]
     indptr, end, dropped = np.zeros(n + 1, np.int64), 0, 0
-    lengths = _incoming(index, far, start) if similar else itertools.repeat(None)
-    for (rows, arriving), more in zip(
-        _incoming(index, weights, start), lengths, strict=False
-    ):
-        leaving, apart = _leaving(index[rows], weights[rows]), None
-        if more:
-            apart = _leaving(index[rows], far[rows])[2], more[1][2]
-        i, j, weight, lost = _joined(rows.start, leaving, arriving, known, apart)
+    for rows, arriving in _incoming(index, values, start):
+        leaving = _leaving(index[rows], [one[rows] for one in values])
+        i, j, found_values, lost = _joined(rows.start, leaving, arriving, known)
         np.add.at(indptr[1:], i, 1)
         place = slice(end, end + len(j))
-        indices[place], data[place] = j, weight
+        indices[place] = j
+        for one, value in zip(kept, found_values, strict=True):
+            one[place] = value
         end, dropped = place.stop, dropped + lost
     np.cumsum(indptr, out=indptr)
-    return _matrix(data[:end], indices[:end], indptr.astype(indices.dtype)), dropped
+    data, *lengths = (one[:end] for one in kept)
+    adjacency = _matrix(data, indices[:end], indptr.astype(indices.dtype))
+    return Joined(adjacency, dropped, *lengths)
 
 
 @dataclass(frozen=True)
@@ -180,30 +195,27 @@ class _Known:
         return weight
 
 
-_Edges = tuple["IndexArray", "IndexArray", "FloatArray"]
-"""Where the edges of each row of a block begin, their other ends in order, weights."""
+_Edges = tuple["IndexArray", "IndexArray", "Sequence[FloatArray]"]
+"""Where the edges of each row of a block begin, their other ends in order, and their
+weights, followed by their lengths where these are asked for."""
 
 
-def _leaving(index: IndexArray, weights: FloatArray) -> _Edges:
+def _leaving(index: IndexArray, values: Sequence[FloatArray]) -> _Edges:
     """Return the edges from a block of rows to their candidates."""
     order = np.argsort(index, axis=1)
     index = np.take_along_axis(index, order, axis=1)
     there = index >= 0
     start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    return start, index[there], np.take_along_axis(weights, order, axis=1)[there]
+    ordered = (np.take_along_axis(one, order, axis=1)[there] for one in values)
+    return start, index[there], list(ordered)
 
 
 def _joined(
-    first: int,
-    leaving: _Edges,
-    arriving: _Edges,
-    known: _Known,
-    apart: tuple[FloatArray, FloatArray] | None,
-) -> tuple[IndexArray, IndexArray, FloatArray, int]:
+    first: int, leaving: _Edges, arriving: _Edges, known: _Known
+) -> tuple[IndexArray, IndexArray, list[FloatArray], int]:
     """Return the edges of a block of rows, and how many pairs got none.
 
     Pairs are those with a positive weight of which the lower node is in the block.
-    ``apart`` has the lengths of the edges that leave and arrive.
     """
     from scipy.sparse import csr_array
 
@@ -216,8 +228,8 @@ def _joined(
         both[-1].has_canonical_format = True
     union = both[0] + both[1]
     place = union.data & 0xFFFFFFFF, union.data >> 32
-    leaves = np.concatenate([[0.0], leaving[2]])[place[0]]
-    arrives = np.concatenate([[0.0], arriving[2]])[place[1]]
+    leaves = np.concatenate([[0.0], leaving[2][0]])[place[0]]
+    arrives = np.concatenate([[0.0], arriving[2][0]])[place[1]]
     i = np.repeat(np.arange(first, first + shape[0]), np.diff(union.indptr))
     mutual = (place[0] > 0) & (place[1] > 0)
     some = (leaves > 0.0) | (arrives > 0.0)
@@ -225,17 +237,20 @@ def _joined(
     weight = known.decide(i, j, leaves[some], arrives[some], mutual[some])
     edge = weight > 0.0
     lost, i, j, weight = int((~edge & (i < j)).sum()), i[edge], j[edge], weight[edge]
-    if apart is not None and known.similar is not None:
-        lengths = (
-            np.concatenate([[np.inf], own])[at[some][edge]]
-            for own, at in zip(apart, place, strict=True)
-        )
-        weight = known.similar(i, j, np.minimum(*lengths))
-    return i, j, weight, lost
+    if len(leaving[2]) == 1:
+        return i, j, [weight], lost
+    lengths = (  # one direction or both know how far apart the ends are
+        np.concatenate([[np.inf], edges[2][1]])[at[some][edge]]
+        for edges, at in zip((leaving, arriving), place, strict=True)
+    )
+    length: FloatArray = np.minimum(*lengths)
+    if known.similar is not None:
+        weight = known.similar(i, j, length)
+    return i, j, [weight, length], lost
 
 
 def _incoming(
-    index: IndexArray, weights: FloatArray, start: IndexArray
+    index: IndexArray, values: Sequence[FloatArray], start: IndexArray
 ) -> Iterator[tuple[slice, _Edges]]:
     """Yield blocks of rows, each with the edges that arrive at them, by source.
 
@@ -256,7 +271,7 @@ def _incoming(
         arrays.new_array(total, index.dtype),
         arrays.new_array(total, index.dtype),
     )
-    weight = arrays.new_array(total, np.float64)
+    kept = arrays.new_array((total, len(values)), np.float64)
     for rows in row_slices(n, 64 * m):
         some, there = index[rows], index[rows] >= 0
         ends, begins = some[there], there.nonzero()[0] + rows.start
@@ -265,7 +280,8 @@ def _incoming(
         count = np.bincount(block, minlength=len(place))
         at = np.repeat(place - (np.cumsum(count) - count), count) + np.arange(len(ends))
         source[at], target[at] = begins[order], ends[order]
-        weight[at] = weights[rows][there][order]
+        for column, one in enumerate(values):
+            kept[at, column] = one[rows][there][order]
         place += count
     for rows in (slice(*cut) for cut in itertools.pairwise(cuts.tolist())):
         span = slice(start[rows.start], start[rows.stop])
@@ -273,7 +289,7 @@ def _incoming(
         local = local.astype(np.min_scalar_type(rows.stop - rows.start))
         order = np.argsort(local, kind="stable")
         begin = start[rows.start : rows.stop + 1] - span.start
-        yield rows, (begin, source[span][order], weight[span][order])
+        yield rows, (begin, source[span][order], list(kept[span][order].T))
 
 
 def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> Any:
@@ -288,14 +304,13 @@ def _matrix(data: FloatArray, indices: IndexArray, indptr: IndexArray) -> Any:
 
 
 def _directed(
-    candidates: Candidates,
-    weights: FloatArray,
+    index: IndexArray,
+    values: Sequence[FloatArray],
     min_weight: float,
     similar: Similar | None,
-) -> tuple[Any, int]:
+) -> Joined:
     """Return all neighborhoods as rows, and how many positive weights they lack."""
-    index = candidates.index
-    n, m = index.shape
+    weights, (n, m) = values[0], index.shape
     start, positive = np.zeros(n + 1, np.int64), 0
     for rows in row_slices(n, 32 * m):
         kept = (weights[rows] >= min_weight) & (weights[rows] > 0)
@@ -304,17 +319,21 @@ def _directed(
     np.cumsum(start, out=start)
     edges = int(start[-1])
     indices = arrays.new_array(edges, index_dtype(max(n, edges)))
-    data = arrays.new_array(edges, np.float64)
+    found = [arrays.new_array(edges, np.float64) for _ in values]
     for rows in row_slices(n, 32 * m):
         kept = (weights[rows] >= min_weight) & (weights[rows] > 0)
-        row, target, weight = kept.nonzero()[0], index[rows][kept], weights[rows][kept]
+        row, target = kept.nonzero()[0], index[rows][kept]
+        own = [one[rows][kept] for one in values]
         if similar:
-            lengths = candidates.distance[rows][kept]
-            weight = similar(row + rows.start, target, lengths)
+            own[0] = similar(row + rows.start, target, own[1])
         order = np.lexsort((target, row))
         place = slice(start[rows.start], start[rows.stop])
-        indices[place], data[place] = target[order], weight[order]
-    return _matrix(data, indices, start.astype(indices.dtype)), positive - edges
+        indices[place] = target[order]
+        for one, value in zip(found, own, strict=True):
+            one[place] = value[order]
+    data, *lengths = found
+    adjacency = _matrix(data, indices, start.astype(indices.dtype))
+    return Joined(adjacency, positive - edges, *lengths)
 
 
 def _least_protected(

@@ -6,13 +6,14 @@ from nnkgraph.cli import talk
 
 _HEADINGS = {
     "Input": "--features --labels --truth --missing --test --test-labels --split "
-    "--test-size --graph --coords --beside --values --id-column --drop --header "
-    "--delimiter --format --scale --duplicates",
-    "Neighbors": "--preset --k --method --kernel --sigma --lc --cv --search "
+    "--test-size --add --remove --graph --coords --beside --values --id-column "
+    "--drop --header --delimiter --format --scale --duplicates",
+    "Neighbors": "--like --preset --k --method --kernel --sigma --lc --cv --search "
     "--min-recall --grow --max-k --k-check --normalize --exclude-identical",
     "Edges": "--symmetrize --min-weight --min-degree --weights --connect",
     "Picture": "--what --edges --axes --view --title",
-    "Output": "--output --into --key-added --round --no-clobber --report --json",
+    "Output": "--output --write-features --into --key-added --updatable --round "
+    "--no-clobber --report --json",
     "Running": "--workers --executor --memory --resume --shard --block-timeout --seed "
     "--dry-run",
     "General": "--config --quiet --verbose --help",

@@ -237,6 +237,17 @@ def command(function: Any) -> click.Command:
     return made
 
 
+def refuse_typed(ctx: click.Context, names: str, given: str) -> None:
+    """Refuse options that a graph answers; defaults and files of options give way."""
+    for name in names.split():
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flags = {one.name: one.opts[-1] for one in ctx.command.params}
+            raise ParameterError(
+                f"{flags[name]} and {given}: the graph says that already; leave one out"
+            )
+
+
 def reading(*options: Decorator) -> Decorator:
     """Add options about files, whose values the function takes as one, `files`."""
     names = ("format", "no_clobber", "delimiter", "header", "id_column", "drop")
@@ -291,6 +302,25 @@ for_labels = reading(_format_opt, *_column_opts)
 
 for_labels_only = reading(*_column_opts)
 """The same where the format of another file is given by itself."""
+
+drawn = _added(
+    file(
+        "--clusters", "Clusters that color the nodes: what 'nnkgraph cluster' writes."
+    ),
+    file(
+        "--audit",
+        "Findings that mark nodes: what 'nnkgraph audit' writes, .csv or .parquet.",
+        metavar="FILE",
+    ),
+    click.option(
+        "--sample",
+        type=types.whole(1),
+        default=20_000,
+        help="Of more nodes so many are drawn, of every cluster its share.",
+    ),
+    seed("For the sample."),
+)
+"""Options for drawing the nodes of a graph."""
 
 for_graph = reading(format_of("GRAPH"))
 """Options for reading a graph."""

@@ -16,6 +16,7 @@ import numpy as np
 from nnkgraph.data.checks import as_float, check_finite, check_ids, check_shape
 from nnkgraph.data.objects import Convertible, frame_values
 from nnkgraph.data.sparse import SparseGram, SparseRows
+from nnkgraph.errors import ParameterError
 from nnkgraph.runtime.arrays import row_slices
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Neighborhoods",
     "SparseGram",
     "SparseRows",
+    "Updatable",
 ]
 
 if TYPE_CHECKING:
@@ -170,6 +172,9 @@ class Candidates:
     warnings: tuple[str, ...] = ()
     """What the user should do something about."""
 
+    ids: tuple[str, ...] | None = None
+    """Names of the rows, or None where they are known by their number."""
+
     def __repr__(self) -> str:
         n, k = self.index.shape
         return f"<Candidates: {n} x {k}, {self.backend}>"
@@ -200,6 +205,44 @@ class Neighborhoods:
 
 
 @dataclass(frozen=True, eq=False)
+class Updatable:
+    """What a graph keeps of its build, so that rows can be added and removed.
+
+    All but ``first`` is about the distinct rows, which may be fewer than the nodes.
+    """
+
+    index: IndexArray
+    """(n, k) candidates."""
+
+    distance: FloatArray
+    """(n, k) their distances."""
+
+    weights: FloatArray
+    """(n, k) directed weights, before any rule and any rounding."""
+
+    errors: FloatArray | None = None
+    """(n,) J, where the method has one."""
+
+    certificate: FloatArray | None = None
+    """(n,) certificates, where the method has any."""
+
+    first: IndexArray | None = None
+    """(N,) the lowest row with the same values; None where all rows differ."""
+
+    searched: IndexArray | None = None
+    """How many rows there were when an approximate search began anew; else None."""
+
+    def __repr__(self) -> str:
+        n, k = self.index.shape
+        return f"<Updatable: {n} x {k}>"
+
+    @staticmethod
+    def size(n: int, k: int) -> int:
+        """Return how many bytes it takes for n rows with k candidates."""
+        return n * (20 * k + 16)
+
+
+@dataclass(frozen=True, eq=False)
 class Graph(Convertible):
     """A weighted graph and what is known about how it came to be."""
 
@@ -224,8 +267,29 @@ class Graph(Convertible):
     provenance: dict[str, Any] = field(default_factory=dict)
     """Parameters and fingerprints that determine the result; plain JSON values."""
 
+    updatable: Updatable | None = None
+    """What an update needs, where it was to be kept."""
+
     report: Report = None  # type: ignore[assignment]
     """What happened while it was built; None for a graph that was read from a file."""
+
+    distances: FloatArray | None = None
+    """(nnz,) float64, how far apart the ends of each entry of ``adjacency.data`` are.
+
+    In the unit of the search: Euclidean, or Manhattan for kernel ``laplacian``, between
+    the scaled rows; for kernel ``cosine`` and ``scale="unit"`` the length of the chord
+    between rows of length 1, c, so that 1 - cos is c ** 2 / 2. Identical rows have 0.
+    None for kernels that know similarities only: ``linear``, ``polynomial``,
+    ``precomputed`` and functions.
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse distances that belong to another adjacency."""
+        if self.distances is not None and len(self.distances) != self.adjacency.nnz:
+            raise ParameterError(
+                f"{len(self.distances)} distances for {self.adjacency.nnz} entries of "
+                "the adjacency: replace both, or give distances=None"
+            )
 
     @property
     def n_nodes(self) -> int:

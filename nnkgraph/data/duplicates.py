@@ -110,7 +110,7 @@ def _named(index: IndexArray, origin: IndexArray) -> IndexArray:
 
 
 def with_copies(graph: Graph, rows: Rows) -> Graph:
-    """Hang every copy on its first row, with weight 1 and no error."""
+    """Hang every copy on its first row, with weight 1, no distance and no error."""
     if rows.origin is None or rows.first is None:
         return graph
     total = len(rows.first)
@@ -118,8 +118,10 @@ def with_copies(graph: Graph, rows: Rows) -> Graph:
     there, back = copies, rows.first[copies]
     if not graph.directed:
         there, back = np.concatenate([there, back]), np.concatenate([back, there])
-    more = there, back, np.ones(len(there))
-    adjacency = with_edges(graph.adjacency, *more, rows.origin, total)
+    more = there, back, np.ones(len(there)), rows.origin, total
+    lengths = graph.distances
+    known = None if lengths is None else (lengths, np.zeros(len(there)))
+    adjacency, lengths = with_edges(graph.adjacency, *more, known)
     errors, index, bridges = graph.errors, graph.candidates, graph.bridges
     if bridges is not None:
         bridges = rows.origin[bridges]
@@ -134,5 +136,10 @@ def with_copies(graph: Graph, rows: Rows) -> Graph:
             index[copies[some]] = -1
         index[copies, 0] = rows.first[copies]
     return replace(
-        graph, adjacency=adjacency, errors=errors, candidates=index, bridges=bridges
+        graph,
+        adjacency=adjacency,
+        errors=errors,
+        candidates=index,
+        bridges=bridges,
+        distances=lengths,
     )

@@ -65,13 +65,16 @@ def with_edges(
     weight: FloatArray,
     origin: IndexArray | None = None,
     total: int = 0,
-) -> csr_array:
-    """Return a matrix with entries that it did not have.
+    lengths: tuple[FloatArray, FloatArray] | None = None,
+) -> tuple[csr_array, FloatArray | None]:
+    """Return a matrix with entries that it did not have, and how long all are.
 
     Parameters
     ----------
     row, column, weight : arrays
         The entries, in any order.
+    lengths : two arrays, optional
+        How long the matrix's own entries are, and the others.
     origin, total : array of int and int, optional
         What row and column each of its own is in the end, in order, and of how many.
     """
@@ -80,14 +83,17 @@ def with_edges(
     if origin is None:
         origin, total = np.arange(len(a.indptr) - 1), len(a.indptr) - 1
     order = np.argsort(row, kind="stable")
-    row, column, weight = row[order], column[order], weight[order]
+    row, column = row[order], column[order]
+    values = [(a.data, weight[order])]
+    if lengths is not None:
+        values.append((lengths[0], lengths[1][order]))
     indptr = np.zeros(total + 1, np.int64)
     indptr[origin + 1] = np.diff(a.indptr)
     np.add.at(indptr, row + 1, 1)
     np.cumsum(indptr, out=indptr)
     edges = int(indptr[-1])
     indices = new_array(edges, get_index_dtype(maxval=max(total, edges)))
-    data = new_array(edges, np.float64)
+    made = [new_array(edges, np.float64) for _ in values]
     for rows in row_slices(total, 64 * (1 + edges // total)):
         known = slice(*np.searchsorted(origin, [rows.start, rows.stop]))
         more = slice(*np.searchsorted(row, [rows.start, rows.stop]))
@@ -98,8 +104,10 @@ def with_edges(
         sort = np.lexsort((to, at))
         place = slice(indptr[rows.start], indptr[rows.stop])
         indices[place] = to[sort]
-        data[place] = np.concatenate([a.data[inside], weight[more]])[sort]
+        for one, (old, new) in zip(made, values, strict=True):
+            one[place] = np.concatenate([old[inside], new[more]])[sort]
+    data, *distances = made
     parts: Any = (data, indices, indptr.astype(indices.dtype))
     matrix = csr_array(parts, (total, total))
     matrix.has_canonical_format = True
-    return matrix
+    return matrix, distances[0] if distances else None

@@ -13,6 +13,8 @@ from nnkgraph.errors import InputError
 from nnkgraph.runtime.arrays import new_array, row_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nnkgraph.data import FloatArray
 
 SCALES = ("none", "standard", "minmax", "unit")
@@ -48,6 +50,21 @@ class Scaling:
         # The computed spread of a constant column may be a rounding error, not 0.
         width[x.max(axis=0) == x.min(axis=0)] = 0.0
         return cls(how, low, width)
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Scaling | None:
+        """Return the numbers that a graph stores; None where it says only how."""
+        known = stored.get("scaling")
+        if known is None:
+            return None
+        low, width = (np.array(known[name], np.float64) for name in ("low", "width"))
+        return cls(stored["scale"], low, width)
+
+    def stored(self) -> dict[str, Any]:
+        """Return the numbers as graphs store them; nothing where there are none."""
+        if self.low is None or self.width is None:
+            return {}
+        return {"scaling": {"low": self.low.tolist(), "width": self.width.tolist()}}
 
     def applied(self, x: FloatArray, name: str) -> FloatArray:
         """Return rows scaled in float64, or themselves where there is nothing to do."""

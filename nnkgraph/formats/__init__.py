@@ -6,6 +6,7 @@ that can only be read once (a pipe, standard input) is read into memory first.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -13,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from nnkgraph.errors import OutputError, ParameterError
+from nnkgraph.errors import InputError, OutputError, ParameterError
 from nnkgraph.formats import _base
 from nnkgraph.formats._base import Extras, Format, Sparse, Target, TextOptions, ignore
 from nnkgraph.formats._choose import choose, is_known, reader, split_item
+from nnkgraph.formats._parts import is_pattern, read_parts
 from nnkgraph.runtime import files
 from nnkgraph.runtime.files import Outputs, is_stream, show, write_file
 
@@ -45,7 +47,9 @@ __all__ = [
     "Sparse",
     "Target",
     "TextOptions",
+    "candidate_ids",
     "check_classes",
+    "check_features",
     "check_file",
     "check_ids",
     "check_output",
@@ -60,14 +64,19 @@ __all__ = [
     "is_stream",
     "leave_out",
     "parse_provenance",
+    "read_answers",
     "read_candidates",
     "read_features",
     "read_graph",
     "read_labels",
+    "read_names",
+    "read_result",
+    "read_table",
     "read_values",
     "split_item",
     "write_answers",
     "write_candidates",
+    "write_features",
     "write_file",
     "write_graph",
 ]
@@ -115,7 +124,9 @@ def read_features(
     Parameters
     ----------
     spec
-        A path, ``FILE::ITEM``, or ``-`` for standard input, which needs `format`.
+        A path, ``FILE::ITEM``, or ``-`` for standard input, which needs `format`. A
+        pattern such as ``parts/*.npy`` stands for all files that it matches: their rows
+        follow each other in the order of the names.
     format
         A format name or a suffix; by default the file name decides.
     header
@@ -156,6 +167,16 @@ def read_features(
     >>> nnkgraph.read_features("points.npy")
     <Features: 5 x 2, points.npy>
     """
+    path, item = split_item(os.fspath(spec))
+    if is_pattern(path):
+        told: dict[str, Any] = {
+            "header": header,
+            "id_column": id_column,
+            "delimiter": delimiter,
+        }
+        told |= {"format": format, "drop": drop, "sparse": sparse, "gaps": gaps}
+        told |= {"dropped_before": dropped_before, "absent": absent, "note": note}
+        return read_parts(path, item, functools.partial(read_features, **told))
     plugin, source = reader("read_features", os.fspath(spec), format)
     columns = None if plugin.has_columns else id_column or (drop or None)
     if plugin.binary and (header, delimiter, columns) != (None, None, None):
@@ -238,6 +259,25 @@ def read_values(
     return as_values(*_read_column(spec, format, told, known))
 
 
+def read_names(spec: AnyPath) -> list[str]:
+    """Read ids or numbers of rows: one a line, or the items of an array or a column."""
+    path, item = split_item(os.fspath(spec))
+    binary = (
+        is_known(path, "read_column") and choose("read_column", path, None)[0].binary
+    )
+    if binary or item is not None:
+        values, _, name = _read_column(spec, None, TextOptions(), None)
+        if values.ndim != 1 or values.dtype.kind not in "iuUSO":
+            raise InputError(f"{name}: is no list of names or of whole numbers")
+        return [str(one) for one in values.tolist()]
+    source = files.open_source(path)
+    if source.size == 0:
+        return []
+    with files.open_text(source, "") as text:
+        lines = [line.strip("\r\n") for line in text]
+    return [line for line in lines if line.strip()]
+
+
 def _read_column(
     spec: AnyPath, wanted: str | None, told: TextOptions, known: Sequence[str] | None
 ) -> tuple[NDArray[Any], Sequence[str] | None, str]:
@@ -248,6 +288,33 @@ def _read_column(
         told = replace(told, header=None, id_column=ids, delimiter=None)
     options = replace(told, for_nodes=True, known=frozenset(known or ()))
     return *plugin.read_column(source, options), source.name
+
+
+def read_table(path: AnyPath) -> tuple[dict[str, list[str]], str]:
+    """Return the columns of a table that names them, as text, and the file's name."""
+    import csv
+
+    source, ending = files.open_source(os.fspath(path)), os.fspath(path).lower()
+    if ending.endswith(".parquet"):
+        from nnkgraph.formats.parquet import open_table
+
+        with open_table(source) as found:
+            return {one: found.texts(one, missing="") for one in found.columns}, (
+                source.name
+            )
+    with files.open_text(source, "", "gz", newline="") as text:
+        tab = "\t" if ending.removesuffix(".gz").endswith(".tsv") else ","
+        try:
+            rows = [row for row in csv.reader(text, delimiter=tab, strict=True) if row]
+        except csv.Error as error:
+            raise InputError(f"{source.name}: no table: {error}") from error
+    head, lines = (rows[0], rows[1:]) if rows else ([], [])
+    odd = next((at for at, row in enumerate(lines, 1) if len(row) != len(head)), 0)
+    if odd or len(set(head)) < max(1, len(head)):
+        what = f"row {odd} has not {len(head)} fields" if odd else "no names of columns"
+        raise InputError(f"{source.name}: no table: {what}")
+    columns = zip(*lines, strict=True) if lines else ((),) * len(head)
+    return dict(zip(head, map(list, columns), strict=True)), source.name
 
 
 def read_graph(
@@ -270,12 +337,60 @@ def read_graph(
     100
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
+    return _graph(plugin, source, note)
+
+
+def _graph(plugin: Format, source: files.Source, note: Callable[[str], None]) -> Graph:
     extras = Extras()
     if plugin.sidecar:
         from nnkgraph.formats.npz import read_sidecar
 
         extras = read_sidecar(source, note)
     return plugin.read_graph(source, extras, note)
+
+
+def read_result(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    note: Callable[[str], None] = ignore,
+) -> tuple[Graph | Answers | Candidates, dict[str, Any]]:
+    """Read a graph, candidates or answers, whatever is there, and its provenance."""
+    spec, role = os.fspath(path), "read_graph"
+    if not is_known(spec, role) and is_known(spec, "read_candidates"):
+        role = "read_candidates"
+    plugin, source = reader(role, spec, format)
+    kind = plugin.holds(source)
+    if kind == "answers":
+        answers = plugin.read_answers(source)
+        return answers, answers.provenance
+    if kind == "candidates":
+        from nnkgraph.data import Candidates
+
+        index, distance = plugin.read_candidates(source)
+        ids, about = plugin.describe_candidates(source)
+        distance = index[:, :0].astype(float) if distance is None else distance
+        return Candidates(index, distance, ids=ids), about
+    if role != "read_graph":
+        choose("read_graph", spec, format)  # says what is read as a graph
+    graph = _graph(plugin, source, note)
+    return graph, graph.provenance
+
+
+def read_answers(path: AnyPath, *, format: str | None = None) -> Answers:
+    """Read the neighborhoods of queries that `write_answers` wrote as ``.npz``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_answers("near.npz", nnkgraph.query(x, x[:4] + 0.1, k=10))
+    >>> nnkgraph.read_answers("near.npz")
+    <Answers: 4 queries among 100 rows>
+    """
+    plugin, source = reader("read_answers", os.fspath(path), format)
+    return plugin.read_answers(source)
 
 
 def read_candidates(spec: AnyPath, *, format: str | None = None) -> _base.Neighbors:
@@ -296,18 +411,26 @@ def read_candidates(spec: AnyPath, *, format: str | None = None) -> _base.Neighb
     return plugin.read_candidates(source)
 
 
+def candidate_ids(spec: AnyPath) -> tuple[str, ...] | None:
+    """Read the names of the rows from a file of candidates, where it has any."""
+    plugin, source = reader("read_candidates", os.fspath(spec), None)
+    return plugin.describe_candidates(source)[0]
+
+
 def write_graph(
     path: AnyPath,
     graph: Graph,
     *,
     format: str | None = None,
     labels: Labels | None = None,
+    first: Callable[[Outputs], object] | None = None,
 ) -> None:
     """Write a graph, whole or not at all.
 
     What the format cannot carry goes to ``<path>.nnk.npz``, except for standard
     output, pipes and devices. Labels are classes that GEXF and GraphML give to nodes,
-    for programs that color them; no graph has them when it is read.
+    for programs that color them; no graph has them when it is read. Files that
+    ``first`` opens are in place before the graph is, or none is.
 
     Raises
     ------
@@ -336,6 +459,32 @@ def write_graph(
             from nnkgraph.formats.npz import write_sidecar
 
             write_sidecar(outputs, target, stream, graph, plugin.sidecar)
+        if first is not None:
+            first(outputs)
+
+
+def write_features(spec: AnyPath, features: Features, outputs: Outputs) -> None:
+    """Write features to ``FILE`` or ``FILE::ITEM``, one of several files."""
+    path, item = split_item(os.fspath(spec))
+    plugin, suffix = choose("write_features", path, None)
+    stream = outputs.open(path)
+    plugin.write_features(stream, features, Target(show(path), suffix, item=item))
+    stream.flush()
+
+
+def check_features(
+    spec: AnyPath, features: Features | None = None, *, no_clobber: bool = False
+) -> None:
+    """Check before any computing that features can be written."""
+    path, item = split_item(os.fspath(spec))
+    plugin, suffix = choose("write_features", path, None)
+    check_file(path, no_clobber=no_clobber)
+    if is_stream(path):
+        raise ParameterError(f"{show(path)}: features are written to a file only")
+    if item is not None and not plugin.has_items:
+        raise ParameterError(f"{show(path)}: leave out '::{show(item)}'")
+    if features is not None:
+        plugin.check_features(features, Target(show(path), suffix, item=item))
 
 
 def write_candidates(
@@ -356,7 +505,8 @@ def write_candidates(
     >>> nnkgraph.write_candidates("knn.h5", found, provenance={})
     """
     target = os.fspath(path)
-    plugin, _ = choose("write_candidates", target, format)
+    plugin, suffix = choose("write_candidates", target, format)
+    plugin.check_ids(candidates.ids or (), Target(show(target), suffix))
     with Outputs(target) as outputs:
         stream = outputs.open(target)
         plugin.write_candidates(stream, candidates, provenance)
@@ -366,7 +516,17 @@ def write_candidates(
 def write_answers(
     path: AnyPath, answers: Answers, *, format: str | None = None
 ) -> None:
-    """Write neighborhoods of queries, whole or not at all."""
+    """Write neighborhoods of queries, whole or not at all.
+
+    Tables have a line for each neighbor, the heaviest of a query first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_answers("near.tsv", nnkgraph.query(x, x[:4] + 0.1, k=10))
+    """
     target = os.fspath(path)
     plugin, suffix = choose("write_answers", target, format)
     place = Target(show(target), suffix)

@@ -24,6 +24,9 @@ Column: TypeAlias = "tuple[NDArray[Any], Sequence[str] | None]"
 Neighbors: TypeAlias = "tuple[IndexArray, FloatArray | None]"
 """Neighbors and, where there are any, their distances."""
 
+About: TypeAlias = "tuple[tuple[str, ...] | None, dict[str, Any]]"
+"""The ids of rows, where there are any, and what determines a result."""
+
 Sparse = Literal["", "rows", "similarities"]
 """What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
 
@@ -32,7 +35,7 @@ SIDECAR = ".nnk.npz"
 
 MADE = "build makes a graph of features"
 
-EXTRAS = ("ids", "errors", "candidates", "bridges")
+EXTRAS = ("ids", "errors", "candidates", "bridges", "distances")
 """The fields of `Extras`."""
 
 
@@ -76,6 +79,9 @@ class Target:
     classes: Sequence[str] | None = None
     """The class of every node, empty where it has none, for programs that color."""
 
+    item: str | None = None
+    """The dataset inside the file that features go to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Extras:
@@ -85,6 +91,7 @@ class Extras:
     errors: FloatArray | None = None
     candidates: IndexArray | None = None
     bridges: IndexArray | None = None
+    distances: FloatArray | None = None
 
 
 def unfit(one: str, target: Target, why: str) -> OutputError:
@@ -124,6 +131,20 @@ class Format:
         """Read a feature matrix."""
         raise self._unable("read_features")
 
+    def write_features(
+        self, stream: BinaryIO, features: data.Features, target: Target, /
+    ) -> None:
+        """Write a dense matrix, with the names of rows where there are any."""
+        raise self._unable("write_features")
+
+    def check_features(self, features: data.Features, target: Target, /) -> None:
+        """Refuse features that the format cannot carry."""
+        if not hasattr(features.x, "strides"):
+            raise ParameterError(
+                f"{target.name}: sparse rows cannot be written so; keep them in files "
+                "of their own, and name all of them by a pattern"
+            )
+
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read one value per row, and the rows' ids where there are any."""
         raise self._unable("read_column")
@@ -143,6 +164,11 @@ class Format:
             if one.endswith("\0"):
                 raise unfit(one, target, "ends in a NUL character; rename it")
 
+    def holds(self, source: Source, /) -> str:
+        """Return what is in a file: a ``graph``, ``candidates`` or ``answers``."""
+        del source
+        return "graph"
+
     def read_candidates(self, source: Source, /) -> Neighbors:
         """Read neighbors and, where there are any, their distances."""
         raise self._unable("read_candidates")
@@ -152,6 +178,15 @@ class Format:
     ) -> None:
         """Write neighbors and distances to an open file."""
         raise self._unable("write_candidates")
+
+    def describe_candidates(self, source: Source, /) -> About:
+        """Read what a file of candidates says besides them."""
+        del source
+        return None, {}
+
+    def read_answers(self, source: Source, /) -> data.Answers:
+        """Read neighborhoods of queries."""
+        raise self._unable("read_answers")
 
     def write_answers(
         self, stream: BinaryIO, answers: data.Answers, target: Target, /

@@ -58,8 +58,26 @@ def checked(
         if candidates.size and not (candidates.min() >= -1 and candidates.max() < n):
             raise InputError(f"{name}: 'candidates' names nodes that do not exist")
         candidates = candidates.astype(np.int32, copy=False)
-    bridges = _checked_bridges(extras, n, name)
-    return Graph(adjacency, ids, directed, errors, candidates, bridges, provenance)
+    known = errors, candidates, _checked_bridges(extras, n, name)
+    lengths = _checked_lengths(extras, adjacency, directed, name)
+    return Graph(adjacency, ids, directed, *known, provenance, distances=lengths)
+
+
+def _checked_lengths(
+    extras: Extras, a: csr_array, directed: bool, name: str
+) -> FloatArray | None:
+    lengths = extras.distances
+    if lengths is None:
+        return None
+    if lengths.shape != (a.nnz,) or lengths.dtype.kind not in "iuf":
+        raise InputError(f"{name}: 'distances' is not one number per edge")
+    lengths = lengths.astype(np.float64, copy=False)
+    if not (np.isfinite(lengths) & (lengths >= 0)).all():
+        raise InputError(f"{name}: 'distances' has values that are no distances")
+    there: Any = (lengths, a.indices, a.indptr)
+    if not (directed or is_symmetric(type(a)(there, a.shape))):
+        raise InputError(f"{name}: 'distances' are not the same from both sides")
+    return lengths
 
 
 def _checked_bridges(extras: Extras, n: int, name: str) -> IndexArray | None:
@@ -202,6 +220,8 @@ class EdgeTable:
 
         self.source, self.target = array("q"), array("q")
         self.weights, self.lines = array("d"), array("q")
+        self.distances = array("d")
+        """Of all edges; those of some are no use."""
 
     def number(self, name: str) -> int:
         """Return the number of a name; a new one gets the next."""
@@ -214,6 +234,11 @@ class EdgeTable:
             np.frombuffer(self.target, np.int64),
         )
         return *ends, np.frombuffer(self.weights, np.float64)
+
+    def lengths(self) -> FloatArray | None:
+        """Return how long the edges are, where all of them say it."""
+        found = np.frombuffer(self.distances, np.float64)
+        return found if len(found) and len(found) == len(self.weights) else None
 
     def where(self, edge: int) -> str:
         """Return where an edge stands in the file."""
@@ -231,6 +256,25 @@ def from_edges(
     where: Callable[[int], str],
 ) -> csr_array:
     """Build an adjacency matrix from a list of edges, each given once.
+
+    See `with_lengths`, which also puts how long they are into the order of its entries.
+    """
+    edges = source, target, weights, None
+    return with_lengths(n, *edges, directed=directed, name=name, where=where)[0]
+
+
+def with_lengths(
+    n: int,
+    source: IndexArray,
+    target: IndexArray,
+    weights: FloatArray,
+    lengths: FloatArray | None,
+    *,
+    directed: bool,
+    name: str,
+    where: Callable[[int], str],
+) -> tuple[csr_array, FloatArray | None]:
+    """Build an adjacency matrix from a list of edges, and order their lengths alike.
 
     Nodes that do not exist, loops, repeated edges, and weights that are zero or not
     finite are refused; `where` says for the number of an edge where it stands.
@@ -250,6 +294,11 @@ def from_edges(
     refuse(low == high, "is a loop; nodes are not their own neighbors")
     refuse(~np.isfinite(weights), "has a weight that is no finite number")
     refuse(weights == 0, "has the weight zero; leave it out")
+    if lengths is not None:
+        if lengths.shape != weights.shape:
+            raise InputError(f"{name}: 'distances' is not one number per edge")
+        wrong = ~(np.isfinite(lengths) & (lengths >= 0))
+        refuse(wrong, "has a distance that is no number from 0 on")
     key = source * n + target if directed else low * n + high
     order = np.argsort(key, kind="stable")
     again = np.zeros(len(key), np.bool_)
@@ -258,6 +307,7 @@ def from_edges(
     if not directed:
         source, target = np.concatenate([low, high]), np.concatenate([high, low])
         weights = np.concatenate([weights, weights])
+        lengths = None if lengths is None else np.concatenate([lengths, lengths])
         order = np.argsort(source * n + target, kind="stable")
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(source, minlength=n), out=indptr[1:])
@@ -265,7 +315,7 @@ def from_edges(
     columns: Any = target[order].astype(dtype)
     a = csr_array((weights[order], columns, indptr.astype(dtype)), shape=(n, n))
     a.check_format(full_check=True)
-    return a
+    return a, None if lengths is None else lengths[order]
 
 
 def is_symmetric(a: csr_array) -> bool:
@@ -284,27 +334,33 @@ def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
     return not symmetric if told is None else told
 
 
-def edge_arrays(graph: Graph, size: int) -> Iterator[tuple[Any, Any, Any]]:
+def edge_arrays(
+    graph: Graph, size: int, *, distances: bool = False
+) -> Iterator[list[Any]]:
     """Yield sources, targets and weights; an undirected edge from its lower node.
 
-    `size` is how many bytes one takes: it says how many come at a time.
+    `size` is how many bytes one takes: it says how many come at a time. `distances`
+    asks for a fourth array, where the graph has them.
     """
     a = graph.adjacency
+    values = [a.data]
+    if distances and graph.distances is not None:
+        values.append(graph.distances)
     for some in row_slices(a.nnz, size, fixed=True):
         every = np.arange(some.start, some.stop)
         rows = np.searchsorted(a.indptr, every, side="right") - 1
-        cols, weights = a.indices[some], a.data[some]
+        found: list[Any] = [rows, a.indices[some], *(one[some] for one in values)]
         if not graph.directed:
-            keep = rows < cols
-            rows, cols, weights = rows[keep], cols[keep], weights[keep]
-        if len(rows):
-            yield rows, cols, weights
+            keep = rows < found[1]
+            found = [one[keep] for one in found]
+        if len(found[0]):
+            yield found
 
 
-def edge_blocks(graph: Graph) -> Iterator[tuple[list[int], list[int], list[float]]]:
+def edge_blocks(graph: Graph, *, distances: bool = False) -> Iterator[list[list[Any]]]:
     """Yield the same as lists."""
-    for rows, cols, weights in edge_arrays(graph, TEXT_BYTES):
-        yield rows.tolist(), cols.tolist(), weights.tolist()
+    for block in edge_arrays(graph, TEXT_BYTES, distances=distances):
+        yield [one.tolist() for one in block]
 
 
 def check_nodes(n: int, name: str, edges: int | None = None) -> None:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from nnkgraph.data import Candidates, Features
+from nnkgraph.errors import OutputError
 from nnkgraph.formats import _hdf5
-from nnkgraph.formats._base import Column, Format, Neighbors, TextOptions
+from nnkgraph.formats._base import (
+    About,
+    Column,
+    Format,
+    Neighbors,
+    Target,
+    TextOptions,
+)
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
-from nnkgraph.formats._graphs import provenance_text
+from nnkgraph.formats._graphs import parse_provenance, provenance_text
 from nnkgraph.formats._hdf5 import datasets, find, open_h5
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
 from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
-from nnkgraph.runtime.files import Source, seekable, show
+from nnkgraph.runtime.files import Source, open_source, seekable, show
 
 if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
+
+
+_FEATURES = "features"
+"""The dataset that features are written to where none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,35 @@ class H5(Format):
             x = read_array(dataset, source.name)
             ids = _ids(dataset, source) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
+
+    def write_features(
+        self, stream: BinaryIO, features: Features, target: Target, /
+    ) -> None:
+        """Write a dataset, and ``ids`` beside it."""
+        import h5py
+
+        x, path = features.x, _place(target)[0]
+        with seekable(stream) as file, h5py.File(file, "w") as made:
+            dataset = made.create_dataset(path, x.shape, x.dtype)
+            for rows in row_slices(len(x), x.itemsize * x.shape[1]):
+                dataset[rows] = x[rows]
+            if features.ids is not None:
+                beside = dataset.parent
+                kind = h5py.string_dtype()
+                beside.create_dataset("ids", data=features.ids, dtype=kind)
+
+    def check_features(self, features: Features, target: Target, /) -> None:
+        """Refuse to replace a file that holds something else as well."""
+        super(H5, self).check_features(features, target)
+        path, there = _place(target)
+        ours = {path, f"{path.rpartition('/')[0]}/ids"}
+        others = {one.lstrip("/") for one in there} - {one.lstrip("/") for one in ours}
+        if others:
+            first = show(min(others))
+            raise OutputError(
+                f"{target.name}: holds {first!r} as well, which would be lost; write "
+                "features to a file of their own"
+            )
 
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read the only list, or the dataset that the item names."""
@@ -60,6 +102,20 @@ class H5(Format):
                 values = read_array(dataset, source.name)
             return values, _ids(dataset, source)
 
+    def holds(self, source: Source, /) -> str:
+        """Look for the dataset ``neighbors``."""
+        with open_h5(source) as file:
+            return "candidates" if _hdf5.has(file, "neighbors") else ""
+
+    def describe_candidates(self, source: Source, /) -> About:
+        """Read the dataset ``ids`` and the attribute ``provenance``, if there are."""
+        with open_h5(source) as file:
+            ids = _ids(find(file, source.item or "neighbors", source.name), source)
+            _hdf5.check_heaps(source)
+            text = file.attrs.get("provenance", "{}")
+        about = parse_provenance(str(text), source.name)
+        return None if ids is None else tuple(ids), about
+
     def read_candidates(self, source: Source, /) -> Neighbors:
         """Read ``neighbors`` and ``distances``, or the dataset that the item names."""
         name = source.name
@@ -74,13 +130,28 @@ class H5(Format):
     def write_candidates(
         self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
     ) -> None:
-        """Write ``neighbors``, ``distances`` and the attribute ``provenance``."""
+        """Write ``neighbors``, ``distances``, ``ids`` and attribute ``provenance``."""
         import h5py
 
         with seekable(stream) as file, h5py.File(file, "w") as target:
             target["neighbors"] = candidates.index
             target["distances"] = candidates.distance.astype(np.float64, copy=False)
+            if candidates.ids is not None:
+                kind = h5py.string_dtype()
+                target.create_dataset("ids", data=list(candidates.ids), dtype=kind)
             target.attrs["provenance"] = provenance_text(provenance)
+
+
+def _place(target: Target) -> tuple[str, list[str]]:
+    """Return the path that features are written to, and all that are there now."""
+    there: list[str] = []
+    if Path(target.name).is_file():
+        source = open_source(target.name)
+        with open_h5(source) as file:
+            there = list(datasets(file))
+            if target.item is None:
+                return _pick(file, source), there
+    return target.item or _FEATURES, there
 
 
 def _pick(file: h5py.File, source: Source) -> str:

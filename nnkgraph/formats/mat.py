@@ -167,7 +167,7 @@ class MatLab(Format):
     suffixes: ClassVar[tuple[str, ...]] = (".mat",)
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
-    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
+    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges", "distances")
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the variable that the item names."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from nnkgraph.data import Features, FloatArray, IndexArray
-from nnkgraph.errors import InputError
-from nnkgraph.formats._base import Format, TextOptions
+from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.formats._base import Format, Target, TextOptions
 from nnkgraph.runtime import arrays
 from nnkgraph.runtime.archive import as_neighbors, check_real, check_text, read_header
 from nnkgraph.runtime.files import Source, expect
@@ -34,6 +34,26 @@ class Npy(Format):
         if source.path is not None and os.path.getsize(source.path) != source.size:  # noqa: PTH202
             raise InputError(f"{source.name}: the file changed while it was read")
         return features
+
+    def write_features(
+        self, stream: BinaryIO, features: Features, target: Target, /
+    ) -> None:
+        """Write a matrix, a block of rows at a time."""
+        del target
+        x = features.x
+        about = {"descr": x.dtype.str, "fortran_order": False, "shape": x.shape}
+        np.lib.format.write_array_header_1_0(stream, about)
+        blocks = arrays.row_slices(len(x), x.itemsize * x.shape[1])
+        stream.writelines(np.ascontiguousarray(x[rows]).data for rows in blocks)
+
+    def check_features(self, features: Features, target: Target, /) -> None:
+        """Refuse names of rows, for which there is no room."""
+        super(Npy, self).check_features(features, target)
+        if features.ids is not None:
+            raise ParameterError(
+                f"{target.name}: .npy has no room for the names of rows; write .h5 or "
+                ".parquet"
+            )
 
     def read_column(
         self, source: Source, options: TextOptions, /

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features, Graph, SparseGram, SparseRows
+from nnkgraph.data import (
+    Answers,
+    Features,
+    Graph,
+    SparseGram,
+    SparseRows,
+    Updatable,
+)
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
 from nnkgraph.formats import _base, _graphs
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
 from nnkgraph.runtime import archive as archives
 from nnkgraph.runtime.archive import REAL, Archive, open_archive, write_archive
-from nnkgraph.runtime.arrays import check_fits
+from nnkgraph.runtime.arrays import check_fits, row_slices
 from nnkgraph.runtime.files import Outputs, Source, open_source, show
 
 if TYPE_CHECKING:
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import coo_array, csr_array
 
-    from nnkgraph.data import Answers, Candidates, IndexArray
+    from nnkgraph.data import Candidates, IndexArray
 
 _EMPTY, _EMPTY_SHARE = 10_000_000, 100
 """So many rows and columns need no values; beyond that, so many to a value."""
@@ -83,11 +90,16 @@ class Npz(Format):
         """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""
         with open_archive(source) as archive:
             n, name = _square(archive), source.name
-            edges = _entries(archive, n, n)
-            adjacency = _graphs.from_edges(
-                n, *edges, directed=True, name=name, where=lambda edge: f"entry {edge}"
+            edges, extras = _entries(archive, n, n), read_extras(archive)
+            adjacency, lengths = _graphs.with_lengths(
+                n,
+                *edges,
+                extras.distances,
+                directed=True,
+                name=name,
+                where=lambda edge: f"entry {edge}",
             )
-            return finished(archive, adjacency)
+            return finished(archive, adjacency, replace(extras, distances=lengths))
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives the adjacency."""
@@ -99,11 +111,47 @@ class Npz(Format):
     ) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives queries x rows."""
         members = _sparse_members(answers.weights)
-        members |= extra_members(Extras(answers.ids, answers.errors))
+        far = None if answers.distances is None else answers.distances.data
+        members |= extra_members(Extras(answers.ids, answers.errors, distances=far))
         if answers.query_ids is not None:
             members["query_ids"] = np.array(answers.query_ids, dtype=np.str_)
         members["provenance"] = np.array(_graphs.provenance_text(answers.provenance))
         write_archive(stream, members)
+
+    def holds(self, source: Source, /) -> str:
+        """Look at the members: graphs, candidates and answers have their own."""
+        with open_archive(source) as archive:
+            if "neighbors" in archive:
+                return "candidates"
+            return "answers" if "queries_sha256" in _about(archive) else "graph"
+
+    def read_answers(self, source: Source, /) -> Answers:
+        """Read what `write_answers` wrote."""
+        with open_archive(source) as archive:
+            name, (n, m) = source.name, _shape(archive)
+            entries, extras = _inside(archive, n, m), read_extras(archive)
+            weights, about = entries.tocsr(), _about(archive)
+            order = np.lexsort((entries.col, entries.row))
+            ids = archive.strings("query_ids") if "query_ids" in archive else None
+        far, errors = extras.distances, extras.errors
+        known = ((ids, n), (extras.ids, m), (errors, n), (far, entries.nnz))
+        whole = len(entries.data) == weights.nnz
+        if not whole or any(one is not None and len(one) != k for one, k in known):
+            raise InputError(f"{name}: the answers to queries are damaged")
+        numbers = [one for one in (entries.data, errors, far) if one is not None]
+        if not all(v.dtype.kind == "f" and np.isfinite(v).all() for v in numbers):
+            raise InputError(f"{name}: the answers have values that are no numbers")
+        distances = None
+        if far is not None:
+            parts: Any = (far[order], weights.indices, weights.indptr)
+            distances = type(weights)(parts, weights.shape)
+        return Answers(weights, errors, ids, extras.ids, about, distances=distances)
+
+    def describe_candidates(self, source: Source, /) -> _base.About:
+        """Read ``ids`` and ``provenance``, where there are any."""
+        with open_archive(source) as archive:
+            rows = archive.headers[source.item or "neighbors"].shape[:1]
+            return _ids(archive, sum(rows), TextOptions()), _about(archive)
 
     def read_candidates(self, source: Source, /) -> _base.Neighbors:
         """Read ``neighbors`` and ``distances``, or the array that the item names."""
@@ -119,26 +167,80 @@ class Npz(Format):
     def write_candidates(
         self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
     ) -> None:
-        """Write ``neighbors``, ``distances`` and ``provenance``."""
+        """Write ``neighbors``, ``distances``, ``ids`` and ``provenance``."""
         members = {
             "neighbors": candidates.index,
             "distances": candidates.distance.astype(np.float64, copy=False),
+            **extra_members(Extras(candidates.ids)),
             "provenance": np.array(_graphs.provenance_text(provenance)),
         }
         write_archive(stream, members)
 
 
-def finished(archive: Archive, adjacency: csr_array) -> Graph:
+def finished(archive: Archive, adjacency: csr_array, extras: Extras) -> Graph:
     """Return the graph of a matrix and of what an archive says besides."""
-    name, extra, directed = archive.name, read_extras(archive), None
+    name, directed = archive.name, None
     if "directed" in archive:
         if archive.headers["directed"].dtype.kind not in "biu":
             raise InputError(f"{name}: 'directed' is no truth value")
         directed = bool(archive.read("directed").any())
-    text = archive.text("provenance") if "provenance" in archive else "{}"
     directed = _graphs.is_directed(adjacency, directed, name)
-    provenance = _graphs.parse_provenance(text, name)
-    return _graphs.checked(adjacency, extra, directed, provenance, name)
+    graph = _graphs.checked(adjacency, extras, directed, _about(archive), name)
+    return replace(graph, updatable=_read_updatable(archive, graph.n_nodes))
+
+
+def _about(archive: Archive) -> dict[str, Any]:
+    """Return the provenance."""
+    text = archive.text("provenance") if "provenance" in archive else "{}"
+    return _graphs.parse_provenance(text, archive.name)
+
+
+_UPDATABLE = "update_"
+"""How the names of members begin that only updates need."""
+
+
+def _updatable_members(kept: Updatable | None) -> dict[str, Any]:
+    """Return what updates need as arrays to be written."""
+    if kept is None:
+        return {}
+    every = {_UPDATABLE + one.name: getattr(kept, one.name) for one in fields(kept)}
+    return {key: value for key, value in every.items() if value is not None}
+
+
+def _read_updatable(archive: Archive, nodes: int) -> Updatable | None:
+    """Read what `_updatable_members` wrote, and check it: compiled code trusts it."""
+    names = [one.name for one in fields(Updatable)]
+    there = {one for one in names if _UPDATABLE + one in archive}
+    if not there:
+        return None
+    try:
+        kept = Updatable(**{one: archive.read(_UPDATABLE + one) for one in there})
+    except TypeError as error:
+        raise InputError(f"{archive.name}: lacks what updates need: {error}") from error
+    (n, k), first = kept.index.shape[:2], kept.first
+    kinds = {"index": "i", "first": "i", "searched": "i"}
+    shapes: dict[str, Any] = dict.fromkeys(("index", "distance", "weights"), (n, k))
+    shapes |= dict.fromkeys(("errors", "certificate"), (n,))
+    shapes |= {"first": (nodes,), "searched": ()}
+    sane = (first is not None or n == nodes) and k < max(n, 2)
+    for one in there:
+        values = getattr(kept, one)
+        sane = sane and values.shape == shapes[one]
+        sane = sane and values.dtype.kind == kinds.get(one, "f")
+    for rows in row_slices(n if sane else 0, 64 * max(1, k)):
+        index, weights = kept.index[rows], kept.weights[rows]
+        inside = (index >= 0) & (index < n)
+        sane = sane and bool(inside.all() and (weights >= 0).all())
+        sane = sane and bool(np.isfinite(weights).all())
+    if sane and first is not None:
+        every = np.arange(nodes)
+        sane = bool(((first >= 0) & (first <= every)).all())
+        sane = sane and bool((first[first] == first).all())
+        distinct = int((first == every).sum())
+        sane = sane and n in {distinct, nodes}
+    if not sane:
+        raise InputError(f"{archive.name}: what updates need is damaged")
+    return kept
 
 
 def _sparse_members(a: csr_array) -> dict[str, Any]:
@@ -159,10 +261,10 @@ def graph_members(graph: Graph) -> dict[str, Any]:
     members = extra_members(Extras(*(getattr(graph, one) for one in _base.EXTRAS)))
     members["directed"] = np.array(graph.directed)
     members["provenance"] = np.array(_graphs.provenance_text(graph.provenance))
-    return members
+    return members | _updatable_members(graph.updatable)
 
 
-_EXTRAS = {"ids": "U", "errors": "f8", "candidates": "i4", "bridges": "i8"}
+_EXTRAS = dict(zip(_base.EXTRAS, ("U", "f8", "i4", "i8", "f8"), strict=True))
 
 
 def extra_members(extras: Extras) -> dict[str, Any]:

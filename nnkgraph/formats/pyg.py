@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from nnkgraph.errors import InputError
 from nnkgraph.formats._base import MADE, Extras, Format, Note, Target
-from nnkgraph.formats._graphs import from_edges
-from nnkgraph.formats.npz import finished, graph_members
+from nnkgraph.formats._graphs import with_lengths
+from nnkgraph.formats.npz import finished, graph_members, read_extras
 from nnkgraph.runtime.archive import REAL, Archive, open_archive, write_archive
 
 if TYPE_CHECKING:
@@ -42,17 +42,18 @@ class Pyg(Format):
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read what `write_graph` wrote, or the same arrays of another program."""
         with open_archive(source) as archive:
-            index, weights = _edges(archive)
-            adjacency = from_edges(
+            (index, weights), extras = _edges(archive), read_extras(archive)
+            adjacency, lengths = with_lengths(
                 _count(archive, index),
                 index[0],
                 index[1],
                 weights,
+                extras.distances,
                 directed=True,
                 name=source.name,
                 where=lambda edge: f"column {edge} of edge_index",
             )
-            return finished(archive, adjacency)
+            return finished(archive, adjacency, replace(extras, distances=lengths))
 
 
 def _edges(archive: Archive) -> tuple[IndexArray, FloatArray]:

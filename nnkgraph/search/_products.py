@@ -187,9 +187,12 @@ class Products:
 
 
 def products_of(
-    inputs: ProductInputs, rows: IndexArray, dtype: type[np.floating[Any]]
+    inputs: ProductInputs,
+    rows: IndexArray,
+    dtype: type[np.floating[Any]],
+    first: int = 0,
 ) -> Iterator[Products]:
-    """Yield products of some rows with all rows, a block of rows at a time."""
+    """Yield products of some rows with others, from the first, a block at a time."""
     x, center, scale = inputs.x.open(), inputs.center.open(), 2.0**-inputs.exponent
     n = len(x)
     data, offset = inputs.data.open(), inputs.offset.open()
@@ -200,7 +203,7 @@ def products_of(
         own = terms(queries, inputs.base, inputs.longest, inputs.exponent)[1]
     queries *= dtype(factor_of(inputs.base))
     buffer = np.empty(len(rows) * min(n, COLUMNS), dtype)
-    for column in range(0, n, COLUMNS):
+    for column in range(first, n, COLUMNS):
         block = data[column : column + COLUMNS]
         offsets = offset[column : column + COLUMNS]
         if dtype is np.float64:
@@ -468,11 +471,29 @@ def _search_thoroughly(
 ) -> tuple[IndexArray, FloatArray]:
     """Look at every row that may score no more than the k-th one found."""
     x = inputs.x.open()
+    query, near = may_score(inputs, rows, score, np.float64)
+    index = in_lines(query, near, len(rows), index_dtype(len(x)))
+    index, values = ranked(x, inputs.points.open()[rows], index, inputs.base)
+    return index[:, : inputs.k], values[:, : inputs.k]
+
+
+def may_score(
+    inputs: ProductInputs,
+    rows: IndexArray,
+    score: FloatArray,
+    dtype: type[np.floating[Any]],
+    first: int = 0,
+) -> tuple[IndexArray, IndexArray]:
+    """Return pairs of one of some rows, by its place, and a row that is near it.
+
+    They may score no more than is said for each; the near ones count from the first.
+    """
     found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for block in products_of(inputs, rows, np.float64):
-        limit = score / 4.0**inputs.exponent - block.own
-        with np.errstate(invalid="ignore"):
-            bound = block.product + block.offset
+    for block in products_of(inputs, rows, dtype, first):
+        with np.errstate(invalid="ignore", over="ignore"):
+            limit = (score / 4.0**inputs.exponent - block.own).astype(dtype)
+            limit = np.nextafter(limit, dtype(np.inf))  # it may have been rounded down
+            bound = np.add(block.product, block.offset, out=block.product)
         # Written so that what is no number counts as near.
         query, near = np.nonzero(~(bound > limit[:, np.newaxis]))
         found[0].append(query)
@@ -481,11 +502,15 @@ def _search_thoroughly(
     if not inputs.new:
         others = near != rows[query]
         query, near = query[others], near[others]
+    return query, near
+
+
+def in_lines(query: IndexArray, near: IndexArray, count: int, kind: Any) -> IndexArray:
+    """Return what is near each of so many rows in a line of its own; -1 ends it."""
     order = np.argsort(query, kind="stable")
     query, near = query[order], near[order]
-    count = np.bincount(query, minlength=len(rows))
-    place = np.arange(len(query)) - np.repeat(np.cumsum(count) - count, count)
-    index = np.full((len(rows), count.max()), -1, index_dtype(len(x)))
+    size = np.bincount(query, minlength=count)
+    place = np.arange(len(query)) - np.repeat(np.cumsum(size) - size, size)
+    index = np.full((count, size.max(initial=0)), -1, kind)
     index[query, place] = near
-    index, values = ranked(x, inputs.points.open()[rows], index, inputs.base)
-    return index[:, : inputs.k], values[:, : inputs.k]
+    return index

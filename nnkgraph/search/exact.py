@@ -326,6 +326,19 @@ class Exact(Plain):
             function = select_block
         return _run(wanted, function, inputs, range(len(points)), wanted.on_rows)
 
+    def renew(
+        self, wanted: Wanted, index: Any, distance: Any, lost: IndexArray, first: int
+    ) -> IndexArray:
+        """Bring the lists of all rows up to date, in place; return those that changed.
+
+        The lists are the k best among the rows before ``first``, except for the rows
+        that are ``lost``, which are searched among all. Into all others those from
+        ``first`` on are entered where they are better.
+        """
+        from nnkgraph.search._renew import renew
+
+        return renew(wanted, index, distance, lost, first)
+
     def _find_by_products(self, wanted: Wanted) -> Candidates:
         """Multiply pairs of groups of rows on the pool, then decide block by block."""
         n, k, pool = len(wanted.x), wanted.k, wanted.pool

@@ -42,7 +42,7 @@ from nnkgraph.search._pilot import (
 from nnkgraph.search._products import reservoir_size, scale_exponent
 from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
 from nnkgraph.search.auto import Costs, Plan
-from nnkgraph.search.exact import Exact, nearest
+from nnkgraph.search.exact import Exact, interval, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -258,6 +258,14 @@ def _check_base(wanted: Wanted) -> None:
             "search 'partition' finds nearest rows only; a kernel without distances "
             "needs search 'exact'"
         )
+
+
+def estimated_again(wanted: Wanted, index: Any) -> dict[str, Any]:
+    """Estimate what share of the true neighbors lists hold, for `Candidates`."""
+    truth = Truth.of(wanted)
+    rows, near = truth.judging, np.array(index[truth.judging])
+    score = ranked(wanted.x, wanted.x[rows], near, wanted.base)[1]
+    return interval((score <= truth.judged[:, np.newaxis]).mean(axis=1))
 
 
 def _exactly(wanted: Wanted, why: str) -> Candidates:

@@ -154,7 +154,7 @@ def _lines(
     for rule in ("max", "mutual") if name == "knn" else (chosen.rule,):
         begin = time.perf_counter()
         own = report.own_similarity(x, candidates, fitted, method)
-        adjacency, _ = symmetrize(
+        joined = symmetrize(
             candidates,
             solved,
             rule=rule,
@@ -162,7 +162,7 @@ def _lines(
             min_degree=chosen.min_degree,
             own=own,
         )
-        facts = report.facts(Graph(adjacency))
+        facts = report.facts(Graph(joined.adjacency))
         names = ("edges", "edges_per_node", "components", "isolated")
         line = {"method": name, "rule": rule, "k": k, **{n: facts[n] for n in names}}
         line["mean_error"] = errors["mean"] if errors else None

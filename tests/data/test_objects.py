@@ -25,7 +25,8 @@ def graph_of(rule, *, named=True):
     adjacency = graph.adjacency.tolil()
     adjacency[39, :] = 0
     adjacency[:, 39] = 0
-    return dataclasses.replace(graph, adjacency=csr_array(adjacency))
+    left = csr_array(adjacency)
+    return dataclasses.replace(graph, adjacency=left, distances=None)
 
 
 @pytest.fixture(params=["error", "none"], ids=["undirected", "directed"])

@@ -1,6 +1,7 @@
 """The recipes of examples/ that need no cluster; ``make test-cluster`` has the rest."""
 
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -107,6 +108,29 @@ class Threads(threading.Thread):
     def share_of_others(self) -> float:
         others = sum(spent for (a, b), spent in self.ticks.items() if a != b)
         return others / sum(self.ticks.values())
+
+
+def test_every_night_adds_what_came_and_once(tmp_path):
+    x = np.random.default_rng(3).normal(size=(320, 4))
+    make = ["make", "-f", EXAMPLES / "nightly.mk", f"NNKGRAPH={PROGRAM}"]
+    make += ["OPTIONS=-k 8", "SAMPLE=50"]
+    np.save(tmp_path / "all.npy", x[:300])
+    done = run_in(tmp_path, *make, "anew")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "incoming").mkdir()
+    for start in (300, 310):
+        came = tmp_path / "incoming" / "new.npy"
+        np.save(came, x[start : start + 10])
+        # The first try ends before the file is put away.
+        (tmp_path / "done").write_text("in the way")
+        assert run_in(tmp_path, *make).returncode == 2
+        (tmp_path / "done").unlink()
+        done = run_in(tmp_path, *make)
+        assert done.returncode == 0, done.stderr
+        assert not came.exists()
+        shutil.rmtree(tmp_path / "done")
+    assert np.array_equal(np.load(tmp_path / "all.npy"), x)
+    assert run_in(tmp_path, *make).returncode == 0  # nothing came
 
 
 def test_f03_make_builds_all_inputs_but_the_bad_one_and_fails_for_it(tmp_path):

@@ -185,7 +185,28 @@ def edited(graph, change):
     change(matrix)
     rest = matrix.tocsr()
     rest.eliminate_zeros()
-    return replace(graph, adjacency=rest)
+    return replace(graph, adjacency=rest, distances=None)
+
+
+def test_distances_that_are_off_fail(digits, copied):
+    for x, options in (
+        (digits, {}),
+        (copied, {"kernel": "laplacian", "connect": "mst"}),
+        (copied, {"scale": "unit", "duplicates": "keep", "symmetrize": "none"}),
+        (digits, {"kernel": "cosine", "digits": 6}),
+        (digits, {"scale": "standard"}),
+    ):
+        built = build_graph(x, k=8, **options)
+        assert status(verify(x, built))["distances"] == "ok"
+        assert status(verify(x, built, sample=50))["distances"] == "ok"
+        wrong = built.distances.copy()
+        wrong[-1] += 1e-3
+        assert failed(verify(x, replace(built, distances=wrong))) == ["distances"]
+    linear = build_graph(digits, k=8, kernel="linear")
+    assert linear.distances is None
+    assert status(verify(digits, linear))["distances"] == "not checked"
+    made_up = replace(linear, distances=np.ones(linear.adjacency.nnz))
+    assert "distances" in failed(verify(digits, made_up))
 
 
 def test_a_weight_that_is_a_millionth_off_fails(digits, graph):

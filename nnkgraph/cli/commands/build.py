@@ -25,6 +25,13 @@ _MIN_DEGREE = 3
 """With --into: isolated cells are no use to anyone."""
 
 
+_GRAPH_SAYS = (
+    "preset k method kernel sigma search symmetrize min_weight min_degree weights "
+    "connect grow max_k digits scale duplicates seed"
+)
+"""What --like answers."""
+
+
 @dataclass(frozen=True)
 class _Job:
     """One input, where its results go, and how they get there."""
@@ -72,7 +79,8 @@ def _build_one(
             k = _say_plan(job, matrix, settings)
         # A shard keeps all candidates, which takes more than a graph.
         rows = 10 * n // job.shard.count if job.shard else n
-        check_output_room(job.output, rows, k, place.identity[1] if place else 0)
+        more = place.identity[1] if place else _say_size(job, settings, n, k)
+        check_output_room(job.output, rows, k, more)
         if dry_run:
             return
         known = _made(job, place, matrix, settings, run)
@@ -80,6 +88,48 @@ def _build_one(
     said = {**full, "notes": run.unsaid(full["notes"])}
     outcome.say_result(job.features, job.output, said)
     outcome.check_quality(job.output, full, min_recall)
+
+
+def _say_size(job: _Job, settings: dict[str, Any], n: int, k: int) -> int:
+    """Say how many bytes updates need in the graph's file, and return them."""
+    from nnkgraph.data import Updatable
+    from nnkgraph.runtime.limits import in_words
+
+    if not settings["updatable"]:
+        return 0
+    size = Updatable.size(n, k)
+    talk.summary(f"{job.output}: about {in_words(size)} of it will be for updates")
+    return size
+
+
+def _asked(settings: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    """Return what the library is told: all, or what a graph does not say already."""
+    if settings["like"] is None:
+        left_out += ("like",)
+    else:
+        left_out += tuple(_GRAPH_SAYS.split())
+    return {name: one for name, one in settings.items() if name not in left_out}
+
+
+def _like(
+    path: str, settings: dict[str, Any], into: str | None, ctx: click.Context
+) -> dict[str, Any]:
+    """Return the settings with those of a graph."""
+    from nnkgraph.cli.files import read_graph
+
+    options.refuse_typed(ctx, _GRAPH_SAYS, "--like")
+    if into is not None:
+        raise ParameterError("--into and --like: a graph like another is a file")
+    graph = read_graph(path)
+    known, shown = graph.provenance, dict[str, Any]()
+    shown |= {
+        name: str(known.get(name, settings[name])) for name in ("method", "kernel")
+    }
+    search = str(known.get("search", ""))
+    search = search if search in {"exact", "kdtree"} else "auto"
+    k, scale = known.get("k"), known.get("scale", "none")
+    shown |= {"k": k if type(k) is int else None, "scale": scale, "search": search}
+    return {**settings, **shown, "like": graph}
 
 
 def _check_names(job: _Job) -> formats.Place | None:
@@ -107,6 +157,16 @@ def _check_names(job: _Job) -> formats.Place | None:
     return place
 
 
+def check_updatable_file(output: str, format_: str | None) -> None:
+    """Refuse a format that has no room for what updates need."""
+    written = (format_ or "").rpartition(",")[2] or output.lower().rpartition(".")[2]
+    if not written.endswith("npz"):
+        raise ParameterError(
+            f"{output}: what updates need is kept in .npz files only: leave out "
+            "--updatable, or write .npz"
+        )
+
+
 def check_shard_file(output: str, format_: str | None, files: Files) -> None:
     """Check before any computing that a shard can be written."""
     if format_ not in {None, "npz"} or not output.lower().endswith(".npz"):
@@ -125,8 +185,6 @@ def _made(
     progress: outcome.Measured,
 ) -> dict[str, Any]:
     """Build and write a graph, or a shard of one; return what is known about it."""
-    from nnkgraph.build.graph import edge_distances
-    from nnkgraph.build.settings import kernel_of
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     running: dict[str, Any] = {"resume": job.resume, "progress": progress}
@@ -134,23 +192,21 @@ def _made(
     if job.shard:
         from nnkgraph.build.shards import WHOLE, build_shard, write_part
 
-        chosen = {key: one for key, one in settings.items() if key not in WHOLE}
+        chosen = _asked(settings, *WHOLE)
         part, known = build_shard(matrix, job.shard, **chosen, **running)
         with progress("write"):
             write_part(job.output, part)
     else:
-        graph = nnkgraph.build_graph(matrix, **settings, **running)
+        graph = nnkgraph.build_graph(matrix, **_asked(settings), **running)
         known = graph.report.as_dict()
         with progress("write"):
             if place is None:
                 formats.write_graph(job.output, graph, format=job.write_format)
             else:
-                kernel = kernel_of(settings["kernel"], settings["sigma"])
-                scale = settings["scale"]
-                place.write(
-                    graph, *edge_distances(matrix, graph.adjacency, kernel, scale)
-                )
+                place.write(graph)
                 *matrices, about = place.keys.paths
+                if graph.distances is None:
+                    matrices.pop()
                 names = f"{', '.join(matrices)} and {about}"
                 talk.summary(f"{job.output}: holds {names} now")
     if job.resume:
@@ -185,13 +241,10 @@ def _target(
 
 def _defaults_into(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that nobody has made, so that no cell stays alone."""
-    from nnkgraph.build.graph import check_distances
-
     if settings["symmetrize"] == "none":
         raise ParameterError("--into needs an undirected graph: use another rule")
     method = registry.create("methods", settings["method"])
     kernel = registry.create("kernels", settings["kernel"])
-    check_distances(kernel)
     made: dict[str, Any] = {}
     if settings["preset"] is not None:
         return made
@@ -253,14 +306,14 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     """Check what can be checked, say what would be done, and return the k."""
     from nnkgraph.build.budget import check_budget, estimate
     from nnkgraph.build.run import estimated_seconds
-    from nnkgraph.build.settings import Running, RunningOptions, Settings
+    from nnkgraph.build.settings import Running, RunningOptions, settings_of
     from nnkgraph.runtime import registry
     from nnkgraph.runtime.arrays import memory_limit
     from nnkgraph.runtime.limits import granted_cpus, in_words
 
     shard, how = job.shard, RunningOptions.__annotations__
-    chosen = {key: one for key, one in settings.items() if key not in {*how, "k_check"}}
-    plan = Settings.of(matrix, **chosen)
+    chosen = _asked(settings, *how, "k_check", "updatable")
+    plan = settings_of(matrix, chosen)
     running = Running(settings["workers"], settings["executor"])
     if shard is not None:
         from nnkgraph.build.shards import check_shards
@@ -306,6 +359,11 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     metavar="NAME",
     show_default="neighbors",
     help="Name of the graph in the AnnData file.",
+)
+@options.file(
+    "--like",
+    "Take all settings from a graph, with sigma and the scaling as numbers.",
+    metavar="GRAPH",
 )
 @options.shared("preset k method kernel sigma search")
 @click.option(
@@ -357,6 +415,11 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     help="Report what residual a point outside the candidates could have.",
 )
 @click.option(
+    "--updatable",
+    is_flag=True,
+    help="Keep in the .npz file what 'nnkgraph update' needs.",
+)
+@click.option(
     "--round",
     "digits",
     type=types.whole(1, 15),
@@ -375,7 +438,10 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
 @options.shared("no_clobber")
 @click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
 @options.shared("report")
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     features: tuple[str, ...],
     output: str | None,
     into: str | None,
@@ -388,7 +454,8 @@ def command(
 ) -> None:
     """Build a graph from FEATURES, a node per row.
 
-    FEATURES is a file, FILE::DATASET, or '-' for stdin.
+    FEATURES is a file, FILE::DATASET, a pattern such as 'parts/*.npy' for files whose
+    rows follow each other, or '-' for stdin.
 
     Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5, .h5ad, .parquet, .mat.
     Output: .npz, .tsv, .csv, .edgelist (also .gz), .graphml, .gexf, .mtx, .parquet,
@@ -401,6 +468,7 @@ def command(
       nnkgraph build table.csv --id-column name --drop city,note -o graph.graphml
       nnkgraph build data.h5::features -o graph.tsv.gz -j 8 --report report.json
       nnkgraph build a.npy b.npy -o 'graphs/{name}.npz'
+      nnkgraph build march.npy --like february.npz --updatable -o march.npz
       nnkgraph build cells.h5ad::obsm/X_pca --into cells.h5ad
       nnkgraph build points.npy --search precomputed:path=knn.npz \\
         --shard 2/7 -o 2.npz
@@ -408,6 +476,10 @@ def command(
     limits = {name: given.pop(name) for name in ("dry_run", "min_recall", "memory")}
     settings = {**given, "digits": given["digits"] or 0}
     target = _target(features, output, into, key_added, shard)
+    if settings["like"] is not None:
+        settings = _like(settings["like"], settings, into, ctx)
+    if settings["updatable"]:
+        check_updatable_file(target, files.format)
     if into is not None:
         settings |= _defaults_into(into, settings)
     # Mistakes in words are found before time is spent on reading.

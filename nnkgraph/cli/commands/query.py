@@ -7,13 +7,21 @@ import click
 import nnkgraph
 from nnkgraph import formats
 from nnkgraph.cli import options, outcome, progress, talk
-from nnkgraph.cli.files import Files
+from nnkgraph.cli.files import Files, read_graph
+
+_GRAPH_SAYS = "preset k method kernel sigma scale seed"
+"""What --graph answers."""
 
 
 @options.command
 @click.argument("data", type=click.Path())
 @click.argument("queries", type=click.Path())
 @options.output_opt
+@options.file(
+    "--graph",
+    "A graph of DATA whose k, method, kernel, sigma and scaling are taken.",
+    metavar="GRAPH",
+)
 @options.candidates(
     "Candidates per query.", default="30, or all rows where there are fewer"
 )
@@ -30,8 +38,17 @@ from nnkgraph.cli.files import Files
 @options.for_features
 @options.shared("no_clobber")
 @click.option("--json", is_flag=True, help="Print a JSON report.")
+@click.pass_context
 def command(
-    data: str, queries: str, output: str, files: Files, json: bool, **settings: Any
+    ctx: click.Context,
+    /,
+    data: str,
+    queries: str,
+    output: str,
+    graph: str | None,
+    files: Files,
+    json: bool,
+    **settings: Any,
 ) -> None:
     """Find the neighborhoods of QUERIES among the rows of DATA.
 
@@ -45,9 +62,15 @@ def command(
     Examples:
       nnkgraph query train.npy test.npy -o neighbors.npz
       nnkgraph query train.npy test.npy -o neighbors.tsv -k 20 --normalize
+      nnkgraph query train.npy test.npy --graph graph.npz -o neighbors.npz
       nnkgraph query points.npy points.npy -o own.npz --exclude-identical
     """
     files.expect(data, queries)
+    if graph is not None:
+        options.refuse_typed(ctx, _GRAPH_SAYS, "--graph")
+        for name in _GRAPH_SAYS.split():
+            del settings[name]
+        settings["graph"] = read_graph(graph)
     write_format = files.split_format(output, "answers")
     files.check_output(output, format=write_format, kind="answers")
     known, asked = files.features(data), files.more_rows(queries)

@@ -149,7 +149,7 @@ class SearchedRows:
         """Build a graph; ``sigma`` is "local", or None for the one of these rows."""
         lists, found, own = self._directed(method, sigma)
         with self.run.progress("symmetrize"):
-            adjacency, _ = symmetrize(
+            joined = symmetrize(
                 lists,
                 found,
                 rule=rule,
@@ -157,7 +157,7 @@ class SearchedRows:
                 min_degree=min_degree,
                 own=own,
             )
-        graph = Graph(adjacency, errors=found.errors)
+        graph = Graph(joined.adjacency, errors=found.errors)
         return graph if self.sample else with_copies(graph, self.rows)
 
     def _directed(

@@ -14,7 +14,7 @@ from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.verify import recipe as recipes
 from nnkgraph.tasks.verify._agree import Verdict, judge
 from nnkgraph.tasks.verify._derive import Derived, derive
-from nnkgraph.tasks.verify._slow import Space, similarity
+from nnkgraph.tasks.verify._slow import Space, lengths, similarity
 from nnkgraph.tasks.verify.recipe import Check, Recipe
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _TINY = float(np.finfo(np.float64).tiny)  # what an edge weighs at least
 ERROR = 1e-10  # difference of errors J, in units of K_qq, that counts as equal
+DISTANCE = 1e-9  # relative difference of distances that counts as equal
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,9 @@ def verify(
     recipe = recipes.recipe_of(graph, name)
     if sample is not None and sample < 1:
         raise ParameterError(f"the sample must have at least 1 node, not {sample}")
-    checks = [recipes.features_check(features, graph, recipe)]
+    checks = [recipes.features_check(features, graph)]
     if len(features.x) != graph.n_nodes or tuple(features.x.shape) != recipe.shape:
-        rest = ("sigma", "candidates", "errors", "edges", "weights")
+        rest = ("sigma", "candidates", "errors", "edges", "weights", "distances")
         checks += [Check(one, "not checked", "other features") for one in rest]
         return Verification(checks, graph.n_nodes, 0)
     space = Space.of(features.x, recipe)
@@ -105,6 +106,7 @@ def verify(
         looked = np.sort(drawn)
     derived = derive(space, distinct, looked, progress or Stages())
     checks += [derived.sigma, *_compared(space, distinct, derived)]
+    checks.append(_distances_check(graph, space, looked))
     if recipe.bridged:
         checks.append(_bridges_check(graph, bare, bridges, space, derived.width))
     return Verification(checks, graph.n_nodes, len(looked))
@@ -213,6 +215,35 @@ def _errors_check(graph: Graph, derived: Derived, space: Space) -> Check:
     return Check.of("errors", not len(bad), text, **figures, own_residual=residual)
 
 
+def _distances_check(graph: Graph, space: Space, looked: IndexArray) -> Check:
+    """Compare how far apart the ends of edges are, for the nodes that are looked at."""
+    recipe, stored, a = space.recipe, graph.distances, graph.adjacency
+    if stored is None:
+        return Check("distances", "not checked", "the file holds no distances")
+    place = np.searchsorted(space.origin, space.first)
+    row = np.repeat(np.arange(graph.n_nodes), np.diff(a.indptr))
+    at = np.flatnonzero(np.isin(place[row], looked))
+    ends = row[at], a.indices[at]
+    expected = lengths(space, place[ends[0]], place[ends[1]])
+    if expected is None:
+        text = f"kernel {recipe.kernel} knows similarities, no distances"
+        return Check("distances", "FAILED", text)
+    gap = np.abs(stored[at] - expected)
+    bad = np.flatnonzero(
+        ~(gap <= (DISTANCE + recipe.rounding) * expected + space.grain)
+    )
+    largest = float(gap.max(initial=0.0))
+    text = f"{len(at)} entries, largest difference {largest:.1e}, wrong: {len(bad)}"
+    if len(bad):
+        i, j = (int(one[bad[0]]) for one in ends)
+        text += (
+            f"; first at nodes {i} and {j}: {stored[at[bad[0]]]:.9g} is stored, "
+            f"{expected[bad[0]]:.9g} expected"
+        )
+    figures = {"entries": len(at), "largest_difference": largest, "wrong": len(bad)}
+    return Check.of("distances", not len(bad), text, **figures)
+
+
 def _rule_check(graph: Graph, recipe: Recipe) -> Check:
     """Check what every graph of a rule is like."""
     matrix = graph.adjacency
@@ -241,7 +272,7 @@ def _without_bridges(graph: Graph) -> tuple[Graph, IndexArray]:
     matrix[bridges[:, 1], bridges[:, 0]] = 0.0
     rest = matrix.tocsr()
     rest.eliminate_zeros()
-    return replace(graph, adjacency=rest), bridges
+    return replace(graph, adjacency=rest, distances=None), bridges
 
 
 def _without_copies(graph: Graph, space: Space) -> tuple[Graph, list[Check]]:
@@ -272,9 +303,8 @@ def _without_copies(graph: Graph, space: Space) -> tuple[Graph, list[Check]]:
         place[at] = np.arange(len(at))
         listed = np.where(listed[at] >= 0, place[np.maximum(listed[at], 0)], -1)
     text = f"{len(copies)} copies, hung on their first rows; wrong: {wrong}"
-    smaller = replace(
-        graph, adjacency=matrix[at][:, at].tocsr(), errors=errors, candidates=listed
-    )
+    inner = replace(graph, adjacency=matrix[at][:, at].tocsr(), distances=None)
+    smaller = replace(inner, errors=errors, candidates=listed)
     return smaller, [Check.of("copies", not wrong, text, wrong=wrong)]
 
 

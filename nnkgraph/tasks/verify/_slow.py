@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nnkgraph.data import FloatArray, IndexArray
+    from nnkgraph.data.scaling import Scaling
     from nnkgraph.tasks.verify.recipe import Recipe
 
 
@@ -69,7 +70,7 @@ class Space:
         """Scale the rows and leave out copies, as the graph says it was done."""
         if isinstance(x, SparseGram):
             x = x.matrix()
-        x = _scaled(x, recipe.scale)
+        x = _scaled(x, recipe.scale, recipe.scaling)
         if recipe.kernel == "cosine":
             x = _scaled(x, "unit")
         first = _first_equal(x)
@@ -97,6 +98,13 @@ class Space:
         if whole and 4.0 * d * max(1.0, float(np.abs(self.x).max())) ** 2 < 2.0**53:
             return 0.0  # integers: sums of squares and products are exact
         return float(2.0 * (d + 8) * EPS)
+
+    @property
+    def grain(self) -> float:
+        """Difference that distances may have by the rounding of scaled rows."""
+        if self.recipe.kernel != "cosine" and self.recipe.scale == "none":
+            return 0.0
+        return float(64 * EPS * self.x.shape[1] * np.abs(self.x).max())
 
     def rows(self, index: Any) -> Any:
         """Return some rows in float64."""
@@ -209,7 +217,7 @@ class Space:
         return float(self.rounding * wide)
 
 
-def _scaled(x: Any, how: str) -> Any:
+def _scaled(x: Any, how: str, known: Scaling | None = None) -> Any:
     if how == "none":
         return x
     wide = np.asarray(x, np.float64)
@@ -224,6 +232,9 @@ def _scaled(x: Any, how: str) -> Any:
         center = x.mean(axis=0, dtype=np.float64)
         width = x.std(axis=0, dtype=np.float64)
     flat = high == low
+    if known is not None:  # those of the rows that there were first
+        center, width = known.low, known.width
+        flat = width == 0
     return np.where(flat, 0.0, (wide - center) / np.where(flat, 1.0, width))
 
 
@@ -245,6 +256,20 @@ def distances(space: Space, node: int, index: IndexArray) -> FloatArray:
     """Return the distances of a node's candidates."""
     value: FloatArray = space.pair_values(np.array([node]), index)[0]
     return np.sqrt(value) if space.recipe.nearness == "squared-distance" else value
+
+
+def lengths(space: Space, a: IndexArray, b: IndexArray) -> FloatArray | None:
+    """Return how far apart pairs of rows are; None where there are no distances."""
+    near, out = space.recipe.nearness, np.empty(len(a))
+    if near not in {"squared-distance", "l1-distance"}:
+        return None
+    size = max(1, _VALUES // (8 * space.x.shape[1]))
+    for start in range(0, len(a), size):
+        part = slice(start, start + size)
+        apart = space.rows(a[part]) - space.rows(b[part])
+        city = near == "l1-distance"
+        out[part] = np.abs(apart).sum(1) if city else np.sqrt(np.square(apart).sum(1))
+    return out
 
 
 def own_similarity(space: Space, node: int, sigma: float | None) -> float:

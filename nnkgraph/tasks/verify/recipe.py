@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nnkgraph.build.settings import mismatch
+from nnkgraph.data.scaling import Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
 
@@ -72,6 +74,7 @@ class Recipe:
     grow: bool = False
     bridged: bool = False
     weights: str = "regression"
+    scaling: Scaling | None = None  # the numbers, where the graph stores them
 
     @property
     def nearness(self) -> str:
@@ -180,23 +183,22 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
             grow=known.get("grow") is not None,
             bridged=known.get("connect", "none") != "none",
             weights=str(known.get("weights", "regression")),
+            scaling=Scaling.read(known),
         )
-    except (ParameterError, TypeError, ValueError, AttributeError) as error:
+    except (
+        ParameterError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
         said = f"the graph's provenance is damaged: {error}"
         raise InputError(f"{name}: {said}") from None
 
 
-def features_check(features: Features, graph: Graph, recipe: Recipe) -> Check:
+def features_check(features: Features, graph: Graph) -> Check:
     """Compare the features with those that the graph was built from."""
-    shape = tuple(features.x.shape)
-    if shape != recipe.shape or shape[0] != graph.n_nodes:
-        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {recipe.shape}"
-        if shape[0] == graph.n_nodes:
-            text += "; give the same `drop` and `id_column` as to build"
-    elif features.sha256 != recipe.sha256:
-        text = "other values, or rows in another order: sha256 differs"
-    elif features.ids and graph.ids and features.ids != graph.ids:
-        text = "other row names, or another order"
-    else:
-        return Check("features", "ok", f"shape {shape[0]} x {shape[1]}, sha256 agrees")
-    return Check("features", "FAILED", text)
+    shape, wrong = tuple(features.x.shape), mismatch(graph, features)
+    if wrong:
+        return Check("features", "FAILED", wrong)
+    return Check("features", "ok", f"shape {shape[0]} x {shape[1]}, sha256 agrees")
