@@ -164,17 +164,17 @@ def test_every_class_of_up_to_24_looks_different(count):
 
 
 def test_of_more_classes_the_ten_largest_are_named():
-    codes = np.sort(np.append(np.arange(25), np.arange(15)))  # 0 to 14 have two nodes
+    codes = np.sort(np.append(np.arange(26), np.arange(14)))  # 0 to 13 have two nodes
     labels = Labels.of(np.where(np.arange(N) == 39, np.nan, codes))
     figure = draw(some_graph(), labels=labels)
     marks = {m.get_label(): m.get_color() for m in figure.legends[0].legend_handles}
     assert list(marks) == [
         *(f"{at} (2)" for at in range(10)),
-        *("14 others (19)", "no label"),
+        *("15 others (19)", "no label"),
     ]
     colors = [to_hex(one) for one in dots_of(figure.axes[0])[0].get_facecolors()]
     assert colors[:20:2] == colors[1:20:2] == list(marks.values())[:10]
-    assert set(colors[20:39]) == {marks["14 others (19)"]}
+    assert set(colors[20:39]) == {marks["15 others (19)"]}
 
 
 def test_of_many_nodes_a_sample_is_drawn_that_keeps_clusters():
@@ -461,7 +461,7 @@ def test_nodes_that_are_left_out_are_said(run, files):
 
 def test_a_graph_without_coordinates_is_laid_out_and_that_is_said(run, files):
     result = run("plot", "g.npz", "-o", "fig.png")
-    assert "g.npz: laid out by the number of edges between nodes" in result.err
+    assert "g.npz: laid out by the edges between nodes" in result.err
     assert "40 nodes drawn" in result.err
 
 

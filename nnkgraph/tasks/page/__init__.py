@@ -22,7 +22,7 @@ from nnkgraph import __version__
 from nnkgraph.build.report import CERTIFICATE_LIMIT, description, support
 from nnkgraph.errors import InputError
 from nnkgraph.tasks.laplacian import pieces
-from nnkgraph.tasks.page.drawing import drawing
+from nnkgraph.tasks.page.drawing import drawn_facts
 from nnkgraph.tasks.plot import histograms
 from nnkgraph.tasks.sample import MOST, Marks
 from nnkgraph.tasks.verify import verify
@@ -252,7 +252,7 @@ def page_facts(
     )
     return {
         **figures(graph, name, features, marks.labels, progress),
-        **drawing(graph, name, marks, coordinates, most, seed, progress),
+        **drawn_facts(graph, name, marks, coordinates, most, seed, progress),
     }
 
 

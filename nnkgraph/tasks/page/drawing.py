@@ -29,7 +29,7 @@ _LETTERS = 120  # of a name
 _PLACES = 65_535  # steps of a coordinate, and of a logarithm
 
 
-def drawing(
+def drawn_facts(
     graph: Graph,
     name: str,
     marks: Marks,
