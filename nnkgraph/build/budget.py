@@ -65,7 +65,7 @@ def estimate(
     sparse = isinstance(x, SparseGram | SparseRows)
     rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
     count, in_process = pool_size(running.executor, running.workers, seconds=seconds)
-    lists, edges = listed * width * (4 + 8 + 8), listed * width * 16
+    lists, edges = listed * width * (4 + 8 + 8), listed * width * 24
     scaled = settings.scale != "none"
     copied = 0 if isinstance(x, np.memmap) and not scaled else rows
     # What must be in memory as a whole, and what may be in files.
@@ -89,7 +89,7 @@ def estimate(
     needed, limit = fixed + loose, memory_limit()
     scratch = 0 if in_process else lists + copied + edges
     if needed > limit:  # directions are then joined through files as well
-        scratch = copied + lists + searched + listed * width * 80
+        scratch = copied + lists + searched + listed * width * 96
     return Budget(
         min(needed, max(fixed, limit)),
         scratch,

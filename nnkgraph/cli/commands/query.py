@@ -54,9 +54,9 @@ def command(
 
     Bandwidth and scaling come from DATA. The .npz file loads with
     scipy.sparse.load_npz as a matrix of queries x rows, and holds the error J of every
-    query; .tsv and .csv hold a line per neighbor. Identical rows of DATA count as one.
-    Search exactly, in groups (--search partition), or take candidates from a file
-    (--search precomputed:path=FILE).
+    query; .tsv and .csv hold a line per neighbor with its distance, the heaviest
+    first. Identical rows of DATA count as one. Search exactly, in groups (--search
+    partition), or take candidates from a file (--search precomputed:path=FILE).
 
     \b
     Examples:

@@ -38,9 +38,9 @@ def command(
     """Find the k nearest rows of every row of FEATURES.
 
     The .npz or .h5 file KNN holds 'neighbors' and 'distances', the names that ANN
-    benchmarks use; build takes it with --search precomputed:path=FILE. The kernel
-    says what near means: distance, angle or inner product. Identical rows are merged
-    as in build; --duplicates keep gives plain nearest neighbors.
+    benchmarks use, and the ids; build takes it with --search precomputed:path=FILE.
+    The kernel says what near means: distance, angle or inner product. Identical rows
+    are merged as in build; --duplicates keep gives plain nearest neighbors.
 
     \b
     Examples:
