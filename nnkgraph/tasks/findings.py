@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import InputError
+from nnkgraph.tasks.audit.table import COLUMNS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nnkgraph.data import IndexArray
-
-COLUMNS = ("id", "finding", "score", "other", "label", "suggested", "detail")
-KINDS = ("near-duplicate", "outlier", "label")
-"""The layers of a drawing, in the order that they are listed in."""
 
 _SHOWN = 5
 
@@ -25,7 +22,7 @@ _SHOWN = 5
 class Findings:
     """Findings by kind, most suspicious first."""
 
-    kind: IndexArray  # (f,) which of the KINDS
+    kind: IndexArray  # (f,) which of KINDS
     node: IndexArray  # (f,) whose it is
     other: IndexArray  # (f,) its twin or witness, -1 where there is none
     rows: list[dict[str, Any]]  # score, label, suggested and detail, as they are shown

@@ -72,7 +72,7 @@ def command(
 
     The file has id and cluster, whole numbers from 0, the largest first; nodes without
     an edge have -1. Of several resolutions it has a column each, such as cluster_0.5.
-    Plot, report and convert take it as --labels. A cluster's medoid is the node with
+    Plot and report take it as --clusters, convert as --labels. A medoid is the node with
     the most weight inside. The same graph has the same clusters every time.
 
     AMI and ARI say how clusters and --labels agree: 1 is the same, 0 is chance. Needs
@@ -82,7 +82,7 @@ def command(
     Examples:
       nnkgraph cluster graph.npz -o clusters.csv
       nnkgraph cluster graph.npz --resolution 0.5,1,2 --labels y.csv -o clusters.csv
-      nnkgraph plot graph.npz --labels clusters.csv -o clusters.png
+      nnkgraph plot graph.npz --clusters clusters.csv -o clusters.png
       nnkgraph convert graph.npz graph.graphml --labels clusters.csv::cluster_0.5
     """
     from nnkgraph.tasks.tables import CLUSTER_SUFFIXES, cluster_content

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.tasks.findings import KINDS
+from nnkgraph.tasks.audit.table import KINDS
 from nnkgraph.tasks.laplacian import pieces
 from nnkgraph.tasks.layout import lay_out
 from nnkgraph.tasks.plot import figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import ParameterError
-from nnkgraph.tasks.findings import KINDS
+from nnkgraph.tasks.audit.table import KINDS
 from nnkgraph.tasks.plot import figure as figures
 from nnkgraph.tasks.plot.figure import BAR, INK, WIDTH
 from nnkgraph.tasks.sample import MOST, Marks, drawn
