@@ -13,8 +13,9 @@ from pathlib import Path
 from bench.ratio import Line
 
 SUITES = ("solve", "solvers", "search", "command", "auto", "stages", "growth")
-PAGE = "neighbors"
-"""What is no ratio: time over recall of many searches, as a page of docs/."""
+PAGE, CLUSTERS = "neighbors", "clusters"
+"""What is no ratio: time over recall of many searches, and agreement of clusters with
+classes, for pages of docs/."""
 
 QUICK = ("solve", "solvers", "search", "command")
 
@@ -51,7 +52,9 @@ def main() -> None:
     """Parse the command line, run, print."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "suite", nargs="*", help=f"{', '.join(SUITES)} or {PAGE} [the first 4]"
+        "suite",
+        nargs="*",
+        help=f"{', '.join(SUITES)}, {PAGE} or {CLUSTERS} [the first 4]",
     )
     parser.add_argument("--data", type=Path, help="a folder of .npz files with X")
     parser.add_argument("--threads", type=int, default=2, help="for both sides [2]")
@@ -63,6 +66,11 @@ def main() -> None:
         from bench import neighbors
 
         neighbors.page(options.data, options.threads, options.only)
+        return
+    if options.suite == [CLUSTERS]:
+        from bench import clusters
+
+        clusters.page(options.data)
         return
     if unknown := set(options.suite) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}")

@@ -20,18 +20,23 @@ if TYPE_CHECKING:
     from nnkgraph.data import Neighborhoods as Neighborhoods
     from nnkgraph.data.labels import Labels as Labels
     from nnkgraph.data.report import Report as Report
+    from nnkgraph.formats import read_answers as read_answers
     from nnkgraph.formats import read_candidates as read_candidates
     from nnkgraph.formats import read_features as read_features
     from nnkgraph.formats import read_graph as read_graph
     from nnkgraph.formats import read_labels as read_labels
+    from nnkgraph.formats import write_answers as write_answers
     from nnkgraph.formats import write_candidates as write_candidates
     from nnkgraph.formats import write_graph as write_graph
     from nnkgraph.tasks import testing as testing
+    from nnkgraph.tasks.audit import audit as audit
     from nnkgraph.tasks.classify import classify as classify
+    from nnkgraph.tasks.cluster import cluster as cluster
     from nnkgraph.tasks.compare import compare as compare
     from nnkgraph.tasks.doctor import doctor as doctor
     from nnkgraph.tasks.embed import embed as embed
     from nnkgraph.tasks.explain import explain as explain
+    from nnkgraph.tasks.page import report as report
     from nnkgraph.tasks.propagate import propagate as propagate
     from nnkgraph.tasks.verify import verify as verify
     from nnkgraph.tasks.warm import warm as warm
@@ -45,13 +50,16 @@ _HOMES = {
     "data": "Answers Candidates Features Graph Neighborhoods",
     "data.labels": "Labels",
     "data.report": "Report",
-    "formats": "read_candidates read_features read_graph read_labels "
-    "write_candidates write_graph",
+    "formats": "read_answers read_candidates read_features read_graph read_labels "
+    "write_answers write_candidates write_graph",
+    "tasks.audit": "audit",
     "tasks.classify": "classify",
+    "tasks.cluster": "cluster",
     "tasks.compare": "compare",
     "tasks.doctor": "doctor",
     "tasks.embed": "embed",
     "tasks.explain": "explain",
+    "tasks.page": "report",
     "tasks.propagate": "propagate",
     "tasks.verify": "verify",
     "tasks.warm": "warm",

@@ -26,7 +26,7 @@ except ImportError:  # other packages bring scikit-learn, too: maybe an old one
         "pip install 'nnkgraph[sklearn]'"
     ) from None
 
-from nnkgraph.build.graph import build_graph, edge_distances, find_candidates
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.build.query import check_settings, query
 from nnkgraph.build.run import open_run, prepared_rows
 from nnkgraph.build.settings import Running, Settings
@@ -599,9 +599,8 @@ feature_names_in_
         own = self._build(symmetrize="none", weights="regression", min_weight=0.0)
         self._keep_kernel(plan.kernel, own.provenance["sigma"])
         weights = own.adjacency
-        if self.mode == "distance":
-            lengths, _ = edge_distances(self._data, weights, plan.kernel, self.scale)
-            weights.data = lengths
+        if self.mode == "distance" and own.distances is not None:
+            weights.data = self._lengths(own.distances)
         if self.duplicates == "merge":
             weights = weights[self._first]  # a copy has the neighbors of its first row
         return self._entries(weights, self._first)

@@ -23,7 +23,7 @@ EXPERIMENTS = {
 }
 """Names that users type, and the modules behind them; what takes longest is last."""
 
-STUDY = {"study": "study", "noise": "noise", "node": "node"}
+STUDY = {"study": "study", "noise": "noise", "node": "node", "audit": "audit"}
 """Beyond the paper: run only where they are asked for by name."""
 
 

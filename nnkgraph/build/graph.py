@@ -22,9 +22,8 @@ from nnkgraph.build.settings import (
 from nnkgraph.build.symmetrize import symmetrize
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, Updatable
 from nnkgraph.data.duplicates import Rows, candidates_with_copies, with_copies
-from nnkgraph.data.pairs import DISTANCES, cross_values
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.data.report import Report
-from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, new_array, row_slices, within_memory
@@ -227,7 +226,6 @@ def whole(
                 run.features.ids,
                 tips=advice(settings),
                 kernel=kernel if settings.weights == "kernel" else None,
-                measured=kernel.nearness in DISTANCES,
                 workers=run.pool.workers,
                 warnings=(*run.warnings, *warnings),
                 notes=(*found.notes, *run.notes),
@@ -297,7 +295,8 @@ def find_candidates(
         found = run.find()
     said = [one for one in run.warnings if one not in features.warnings]
     notes = (*found.notes, *said, *run.notes)
-    return replace(candidates_with_copies(found, run.rows), notes=notes)
+    found = candidates_with_copies(found, run.rows)
+    return replace(found, notes=notes, ids=features.ids)
 
 
 def warn_of_quality(found: Any) -> None:
@@ -376,9 +375,6 @@ class Solved:
     searched: int = 0
     """How many rows there were when an approximate search began anew; 0: as now."""
 
-    measured: bool = False
-    """Whether candidates are searched by distances, which edges then have."""
-
     workers: int = 1
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -406,7 +402,7 @@ def assembled(solved: Solved, bridge: Callable[[Graph], Graph] | None = None) ->
         own=solved.own,
         first=rows.kept_copies,
         similar=similar,
-        measured=solved.measured,
+        measured=bool(settings.get("metric")),
     )
     kept = None if candidates.exact and not solved.grown else candidates.index
     bare = Graph(
@@ -522,38 +518,3 @@ def rounded(values: FloatArray, digits: int) -> FloatArray:
         down = _POWERS[308 + np.maximum(-shift, 0)]
         result[some] = np.where(there, np.rint(own * up / down) / up * down, own)
     return result
-
-
-def check_distances(kernel: kernels.Kernel) -> None:
-    """Refuse a kernel that knows similarities only."""
-    if kernel.base == "gram":
-        raise ParameterError(
-            "a matrix of similarities has no distances, which an AnnData file needs: "
-            "write the graph to a file of its own"
-        )
-
-
-def edge_distances(
-    features: Features, edges: Any, kernel: kernels.Kernel, scale: str
-) -> tuple[FloatArray, str]:
-    """Return the length of every entry of an adjacency matrix, and its metric.
-
-    The metric is what candidates are searched by: ``cosine`` and ``manhattan`` for the
-    kernels of these distances, ``euclidean`` for all others.
-    """
-    check_distances(kernel)
-    x = features.x if scale == "none" else scaled(features.x, scale, features.name)
-    x = kernel.prepare(x, features.name)
-    city = kernel.nearness == "l1-distance"
-    base = "l1-distance" if city else "squared-distance"
-    values = np.empty(edges.nnz)
-    for some in row_slices(edges.nnz, 8 * x.shape[1]):
-        every = np.arange(some.start, some.stop)
-        rows = np.searchsorted(edges.indptr, every, side="right") - 1
-        ends = edges.indices[some, np.newaxis]
-        values[some] = cross_values(x, x[rows], ends, base)[:, 0]
-    if city:
-        return values, "manhattan"
-    if registry.spec(kernel).partition(":")[0] == "cosine":
-        return values / 2, "cosine"  # of rows of unit length
-    return np.sqrt(values), "euclidean"

@@ -28,7 +28,6 @@ from nnkgraph.data import (
     SparseRows,
 )
 from nnkgraph.data.duplicates import Rows, first_equal
-from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
@@ -135,7 +134,7 @@ def query(
     stored = settings.stored(
         sigma=kernel.bandwidth(found), search=found.backend, scaling=run.scaling
     )
-    names = ("method", "kernel", "sigma", "k", "scale", "search", "seed")
+    names = ("method", "kernel", "metric", "sigma", "k", "scale", "search", "seed")
     known = {
         **{name: stored[name] for name in names},
         "normalize": normalize,
@@ -166,7 +165,7 @@ def query(
             "workers": used,
             "warnings": remarks,
         },
-        distances=distances if settings.kernel.nearness in DISTANCES else None,
+        distances=distances if stored["metric"] else None,
         nearest=_as_given(index[:, 0], rows),
         identical=_as_given(twin, rows),
     )

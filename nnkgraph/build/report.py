@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import __version__
-from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, SparseGram
+from nnkgraph.data import (
+    Answers,
+    Candidates,
+    Features,
+    Graph,
+    Neighborhoods,
+    SparseGram,
+)
 from nnkgraph.data.edges import component_labels
 from nnkgraph.data.report import Certificate
 from nnkgraph.kernels import Kernel, Problem
@@ -218,8 +225,19 @@ def graph_warnings(known: dict[str, Any], apart: int, tips: str) -> list[str]:
     return found
 
 
+def description_of(
+    result: Graph | Answers | Candidates, provenance: dict[str, Any]
+) -> dict[str, Any]:
+    """Describe what a file holds: everything ``info`` shows."""
+    if isinstance(result, Candidates):
+        return _candidates(result, provenance)
+    if isinstance(result, Answers):
+        return _answers(result)
+    return description(result)
+
+
 def description(graph: Graph) -> dict[str, Any]:
-    """Describe a graph: everything ``info`` shows."""
+    """Describe a graph."""
     degree = np.diff(graph.adjacency.indptr)
     weight = graph.adjacency.data
     return {
@@ -227,7 +245,9 @@ def description(graph: Graph) -> dict[str, Any]:
         "degree": _spread(degree),
         "support": _spread(support(graph)),
         "weight": _spread(weight),
-        "error": _spread(graph.errors) if graph.errors is not None else {},
+        "distance": _spread(graph.distances),
+        "metric": graph.provenance.get("metric"),
+        "error": _spread(graph.errors),
         "ids": "yes" if graph.ids else "no",
         "candidates": "stored" if graph.candidates is not None else "not stored",
         "provenance": {
@@ -238,9 +258,45 @@ def description(graph: Graph) -> dict[str, Any]:
     }
 
 
+def _answers(answers: Answers) -> dict[str, Any]:
+    """Describe neighborhoods of queries."""
+    queries, rows = answers.weights.shape
+    count, far = np.diff(answers.weights.indptr), answers.distances
+    return {
+        "holds": "neighborhoods of queries, a line of the matrix each",
+        "queries": queries,
+        "rows": rows,
+        "without": int((count == 0).sum()),
+        "neighbors": _spread(count),
+        "weight": _spread(answers.weights.data),
+        "distance": _spread(None if far is None else far.data),
+        "metric": answers.provenance.get("metric"),
+        "error": _spread(answers.errors),
+        "query_ids": "yes" if answers.query_ids else "no",
+        "ids": "yes" if answers.ids else "no",
+        "provenance": answers.provenance,
+    }
+
+
+def _candidates(found: Candidates, provenance: dict[str, Any]) -> dict[str, Any]:
+    """Describe candidates; without a metric they have no distances but scores."""
+    far, metric = found.distance, provenance.get("metric")
+    known = far[np.isfinite(far)]
+    return {
+        "holds": "candidates, the nearest first",
+        "rows": len(found.index),
+        "k": found.index.shape[1],
+        "missing": int((found.index < 0).sum()),
+        "distance" if metric or not provenance else "score": _spread(known),
+        "metric": metric,
+        "ids": "yes" if found.ids else "no",
+        "provenance": provenance,
+    }
+
+
 def _spread(values: Any) -> dict[str, float]:
     """Return the extremes, the quartiles and the mean."""
-    if not len(values):
+    if values is None or not len(values):
         return {}
     names = ("min", "q1", "median", "q3", "max")
     found = np.percentile(values, [0, 25, 50, 75, 100]).tolist()

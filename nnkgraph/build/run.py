@@ -92,6 +92,7 @@ class Run:
             seed=self.settings.seed,
             origin=self.rows.origin,
             first=self.rows.first,
+            ids=self.features.ids,
             on_rows=on_rows,
             say=self.progress.say,
         )

@@ -15,6 +15,7 @@ from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
+from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.data.scaling import SCALES, Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -273,6 +274,7 @@ class Settings:
             "k": self.k,
             "method": registry.spec(self.method),
             "kernel": registry.spec(self.kernel),
+            "metric": metric_of(self.kernel, self.scale),
             "sigma": sigma,
             "rule": self.rule,
             "search": search,
@@ -309,6 +311,7 @@ class Settings:
             "k": self.k,
             "method": registry.spec(self.method),
             "kernel": registry.spec(self.kernel),
+            "metric": metric_of(self.kernel, self.scale),
             "source of the kernel": getattr(self.kernel, "source", ""),
             "search": self.search.identity(),
             "scale": self.scale,
@@ -432,6 +435,19 @@ def kernel_of(given: Any, sigma: str | float | None = None) -> kernels.Kernel:
         with suppress(ValueError):  # it is the name of a rule, which the kernel checks
             sigma = float(sigma)
     return replace(kernel, sigma=sigma)  # type: ignore[no-any-return]
+
+
+def metric_of(kernel: kernels.Kernel, scale: str) -> str | None:
+    """Return what distances are: "euclidean", "manhattan", "chord"; None without any.
+
+    A chord c joins rows of length 1: their cosine is 1 - c ** 2 / 2.
+    """
+    if kernel.nearness not in DISTANCES:
+        return None
+    if kernel.nearness == "l1-distance":
+        return "manhattan"
+    unit = scale == "unit" or registry.spec(kernel).partition(":")[0] == "cosine"
+    return "chord" if unit else "euclidean"
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

@@ -30,7 +30,6 @@ from nnkgraph.build.settings import (
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
-from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import checkpoint, registry
@@ -368,7 +367,7 @@ def _part_of(
         start, stop = int(ends[start]), int(ends[stop])
     lines = slice(start, stop)
     first = None if rows.first is None else rows.first[lines].astype(np.int64)
-    ids = None if features.ids is None or arrays is None else features.ids[lines]
+    ids = None if features.ids is None else features.ids[lines]
     known = {"name": features.name, "dtype": features.dtype, "ids": ids}
     return Part(
         shard,
@@ -449,6 +448,10 @@ def _searched_groups(run: runs.Run, shard: Shard) -> Part | None:
     )
 
 
+STORED = ("kernel", "metric", "scale", "duplicates", "seed")
+"""What a file of candidates says besides k and the search."""
+
+
 def merge_groups(
     found: list[Part], features: Features, running: Running
 ) -> tuple[Candidates, dict[str, Any]]:
@@ -473,7 +476,8 @@ def merge_groups(
             lists = ((one["row"], one["index"], one["distance"]) for one in read)
             candidates = judged(search.finish(wanted, lists), wanted, search)
     candidates = candidates_with_copies(candidates, run.rows)
-    stored = {name: facts[name] for name in ("kernel", "scale", "duplicates", "seed")}
+    candidates = replace(candidates, ids=features.ids)
+    stored = {name: facts[name] for name in STORED}
     stored |= {"k": candidates.index.shape[1], "search": candidates.backend}
     return candidates, report.provenance(features, stored)
 
@@ -512,7 +516,6 @@ def build_shard(
         ),
         "warnings": replace(run, checkpoint=None).warnings,
         "tips": advice(settings),
-        "measured": fitted.nearness in DISTANCES,
     }
     part = _part_of(run, shard, candidates, arrays, about)
     return part, _shard_report(run, part, candidates, found)
@@ -614,7 +617,10 @@ def _merged(found: list[Part], progress: Stages) -> tuple[Any, Candidates, Rows]
     whole = _collected(found, progress)
     block = replace(found[0].candidates, arrays=whole)
     rows = _rows(whole.get("first"), found[0], len(whole["index"]))
-    return whole, runs.kept_candidates(block), rows
+    ids = tuple(one for part in found for one in part.input.about["ids"] or ())
+    if len(set(ids)) != len(ids):
+        raise InputError(f"{found[0].name}: two nodes have the same id")
+    return whole, replace(runs.kept_candidates(block), ids=ids or None), rows
 
 
 def merge_candidates(
@@ -624,7 +630,7 @@ def merge_candidates(
     _, candidates, rows = _merged(found, progress)
     candidates = candidates_with_copies(candidates, rows)
     facts = found[0].facts
-    settings = {name: facts[name] for name in ("kernel", "scale", "duplicates", "seed")}
+    settings = {name: facts[name] for name in STORED}
     settings |= {"k": candidates.index.shape[1], "search": candidates.backend}
     return candidates, report.provenance_of(_input(found[0]), settings)
 
@@ -641,9 +647,6 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
     part, settings = found[0], dict(found[0].settings)
     _check_settings(settings, part)
     whole, candidates, rows = _merged(found, progress)
-    ids = tuple(one for part in found for one in part.input.about["ids"] or ())
-    if len(set(ids)) != len(ids):
-        raise InputError(f"{part.name}: two nodes have the same id")
     if "sigma" in whole:
         settings["sigma"] = mean_bandwidth(whole["sigma"])
     about = part.solve.about if part.solve else {}
@@ -659,11 +662,10 @@ def read_solved(found: list[Part], progress: Stages) -> Solved:
         whole.get("own"),
         settings,
         _input(part),
-        ids or None,
+        candidates.ids,
         facts={"shards": len(found)},
         tips=str(about.get("tips", "")),
         kernel=kernel,
-        measured=bool(about.get("measured")),
         warnings=tuple(map(str, about.get("warnings", ()))),
         notes=candidates.notes,
     )

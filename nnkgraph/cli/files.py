@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nnkgraph.data import Features, Graph
     from nnkgraph.data.labels import Labels
     from nnkgraph.formats import Sparse
+    from nnkgraph.tasks.findings import Findings
 
 
 @dataclass(frozen=True)
@@ -250,6 +251,17 @@ class Files:
         with _remarks() as note:
             return formats.read_labels(spec, note=note, **self._column(spec), **how)
 
+    def clusters(self, spec: str, known: tuple[str, ...] | None) -> Labels:
+        """Read clusters of nodes, a number for each, -1 for those in none."""
+        return self.labels(spec, known=known, missing="-1")
+
+    def findings(self, spec: str, graph: Graph) -> Findings:
+        """Read what an audit found out about the nodes of a graph."""
+        from nnkgraph.tasks.findings import Findings
+
+        columns, name = formats.read_table(spec)
+        return Findings.of(columns, graph.n_nodes, graph.ids, name)
+
     def values(self, spec: str, known: tuple[str, ...] | None) -> Features:
         """Read one number per node."""
         with _remarks() as note:
@@ -311,6 +323,12 @@ def read_graph(spec: str, format: str | None = None) -> Graph:  # noqa: A002
     """Read a graph."""
     with _remarks() as note:
         return formats.read_graph(spec, format=format, note=note)
+
+
+def read_result(spec: str, format: str | None = None) -> tuple[Any, dict[str, Any]]:  # noqa: A002
+    """Read a graph, candidates or answers to queries, and the provenance."""
+    with _remarks() as note:
+        return formats.read_result(spec, format=format, note=note)
 
 
 @contextmanager

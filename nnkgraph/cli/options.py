@@ -303,6 +303,25 @@ for_labels = reading(_format_opt, *_column_opts)
 for_labels_only = reading(*_column_opts)
 """The same where the format of another file is given by itself."""
 
+drawn = _added(
+    file(
+        "--clusters", "Clusters that color the nodes: what 'nnkgraph cluster' writes."
+    ),
+    file(
+        "--audit",
+        "Findings that mark nodes: what 'nnkgraph audit' writes, .csv or .parquet.",
+        metavar="FILE",
+    ),
+    click.option(
+        "--sample",
+        type=types.whole(1),
+        default=20_000,
+        help="Of more nodes so many are drawn, of every cluster its share.",
+    ),
+    seed("For the sample."),
+)
+"""Options for drawing the nodes of a graph."""
+
 for_graph = reading(format_of("GRAPH"))
 """Options for reading a graph."""
 

@@ -14,6 +14,13 @@ from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import ParameterError, QualityError
 from nnkgraph.runtime.limits import MemoryWatch
 
+METRICS = {
+    "euclidean": "euclidean, between the scaled rows",
+    "manhattan": "manhattan, between the scaled rows",
+    "chord": "chord c between rows of length 1: cosine 1 - c^2 / 2",
+}
+"""What distances are."""
+
 _TIMED = ("start", "read", "search", "solve", "symmetrize", "write")
 
 

@@ -172,6 +172,9 @@ class Candidates:
     warnings: tuple[str, ...] = ()
     """What the user should do something about."""
 
+    ids: tuple[str, ...] | None = None
+    """Names of the rows, or None where they are known by their number."""
+
     def __repr__(self) -> str:
         n, k = self.index.shape
         return f"<Candidates: {n} x {k}, {self.backend}>"

@@ -138,6 +138,23 @@ class Labels:
         return table[self.codes]
 
 
+def folds_of(
+    codes: NDArray[np.integer[Any]], count: int, seed: int
+) -> NDArray[np.int64]:
+    """Deal rows to folds at random, every class as evenly as can be."""
+    fold = np.empty(len(codes), np.int64)
+    fold[shuffled_by_class(codes, seed, 1)] = np.arange(len(codes)) % count
+    return fold
+
+
+def shuffled_by_class(
+    codes: NDArray[np.integer[Any]], seed: int, purpose: int
+) -> NDArray[np.int64]:
+    """Return the rows class by class, in random order within each."""
+    order = np.random.default_rng((seed, purpose)).permutation(len(codes))
+    return order[np.argsort(codes[order], kind="stable")]
+
+
 def is_missing(text: str) -> bool:
     """Return whether a field of a table stands for a value that is not there."""
     return text.strip().lower() in _MISSING

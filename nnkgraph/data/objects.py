@@ -18,13 +18,15 @@ class Convertible:
     """What a graph needs to become an object of another package.
 
     Every node is kept, with or without an edge; an undirected edge is given once. Edges
-    have ``weight``; nodes have ``error``, their J, where the method has one.
+    have ``weight``, and ``distance`` where the kernel has any; nodes have ``error``,
+    their J, where the method has one.
     """
 
     adjacency: csr_array
     ids: tuple[str, ...] | None
     directed: bool
     errors: NDArray[np.floating[Any]] | None
+    distances: NDArray[np.floating[Any]] | None
 
     def to_scipy(self) -> csr_array:
         """Return a copy of the adjacency matrix."""
@@ -47,25 +49,25 @@ class Convertible:
                 (name, {"error": value})
                 for name, value in zip(names, values, strict=True)
             )
-        source, target, weight = self._edges()
-        graph.add_weighted_edges_from(
-            (names[i], names[j], w)
-            for i, j, w in zip(
-                source.tolist(), target.tolist(), weight.tolist(), strict=True
-            )
+        source, target, values = self._edges()
+        lists = (one.tolist() for one in values.values())
+        graph.add_edges_from(
+            (names[i], names[j], dict(zip(values, own, strict=True)))
+            for i, j, *own in zip(source.tolist(), target.tolist(), *lists, strict=True)
         )
         return graph
 
     def to_igraph(self) -> Any:
         """Return an ``igraph.Graph``; ids are the vertex attribute ``name``."""
         igraph = _package("igraph")
-        source, target, weight = self._edges()
+        source, target, values = self._edges()
         graph = igraph.Graph(
             self.adjacency.shape[0],
             np.column_stack([source, target]).tolist(),
             directed=self.directed,
         )
-        graph.es["weight"] = weight.tolist()
+        for name, own in values.items():
+            graph.es[name] = own.tolist()
         if self.ids is not None:
             graph.vs["name"] = list(self.ids)
         if self.errors is not None:
@@ -82,11 +84,14 @@ class Convertible:
             graph.set_signal(np.array(self.errors), "error")
         return graph
 
-    def _edges(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        """Return sources, targets and weights; undirected from the lower node."""
+    def _edges(self) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:
+        """Return sources, targets and values; undirected from the lower node."""
         edges = self.adjacency.tocoo()
         kept = slice(None) if self.directed else edges.row < edges.col
-        return edges.row[kept], edges.col[kept], edges.data[kept]
+        values = {"weight": edges.data[kept]}
+        if self.distances is not None:
+            values["distance"] = self.distances[kept]
+        return edges.row[kept], edges.col[kept], values
 
 
 def frame_values(

@@ -47,6 +47,7 @@ __all__ = [
     "Sparse",
     "Target",
     "TextOptions",
+    "candidate_ids",
     "check_classes",
     "check_features",
     "check_file",
@@ -63,11 +64,14 @@ __all__ = [
     "is_stream",
     "leave_out",
     "parse_provenance",
+    "read_answers",
     "read_candidates",
     "read_features",
     "read_graph",
     "read_labels",
     "read_names",
+    "read_result",
+    "read_table",
     "read_values",
     "split_item",
     "write_answers",
@@ -286,6 +290,33 @@ def _read_column(
     return *plugin.read_column(source, options), source.name
 
 
+def read_table(path: AnyPath) -> tuple[dict[str, list[str]], str]:
+    """Return the columns of a table that names them, as text, and the file's name."""
+    import csv
+
+    source, ending = files.open_source(os.fspath(path)), os.fspath(path).lower()
+    if ending.endswith(".parquet"):
+        from nnkgraph.formats.parquet import open_table
+
+        with open_table(source) as found:
+            return {one: found.texts(one, missing="") for one in found.columns}, (
+                source.name
+            )
+    with files.open_text(source, "", "gz", newline="") as text:
+        tab = "\t" if ending.removesuffix(".gz").endswith(".tsv") else ","
+        try:
+            rows = [row for row in csv.reader(text, delimiter=tab, strict=True) if row]
+        except csv.Error as error:
+            raise InputError(f"{source.name}: no table: {error}") from error
+    head, lines = (rows[0], rows[1:]) if rows else ([], [])
+    odd = next((at for at, row in enumerate(lines, 1) if len(row) != len(head)), 0)
+    if odd or len(set(head)) < max(1, len(head)):
+        what = f"row {odd} has not {len(head)} fields" if odd else "no names of columns"
+        raise InputError(f"{source.name}: no table: {what}")
+    columns = zip(*lines, strict=True) if lines else ((),) * len(head)
+    return dict(zip(head, map(list, columns), strict=True)), source.name
+
+
 def read_graph(
     path: AnyPath, *, format: str | None = None, note: _base.Note = ignore
 ) -> Graph:
@@ -306,12 +337,60 @@ def read_graph(
     100
     """
     plugin, source = reader("read_graph", os.fspath(path), format)
+    return _graph(plugin, source, note)
+
+
+def _graph(plugin: Format, source: files.Source, note: Callable[[str], None]) -> Graph:
     extras = Extras()
     if plugin.sidecar:
         from nnkgraph.formats.npz import read_sidecar
 
         extras = read_sidecar(source, note)
     return plugin.read_graph(source, extras, note)
+
+
+def read_result(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    note: Callable[[str], None] = ignore,
+) -> tuple[Graph | Answers | Candidates, dict[str, Any]]:
+    """Read a graph, candidates or answers, whatever is there, and its provenance."""
+    spec, role = os.fspath(path), "read_graph"
+    if not is_known(spec, role) and is_known(spec, "read_candidates"):
+        role = "read_candidates"
+    plugin, source = reader(role, spec, format)
+    kind = plugin.holds(source)
+    if kind == "answers":
+        answers = plugin.read_answers(source)
+        return answers, answers.provenance
+    if kind == "candidates":
+        from nnkgraph.data import Candidates
+
+        index, distance = plugin.read_candidates(source)
+        ids, about = plugin.describe_candidates(source)
+        distance = index[:, :0].astype(float) if distance is None else distance
+        return Candidates(index, distance, ids=ids), about
+    if role != "read_graph":
+        choose("read_graph", spec, format)  # says what is read as a graph
+    graph = _graph(plugin, source, note)
+    return graph, graph.provenance
+
+
+def read_answers(path: AnyPath, *, format: str | None = None) -> Answers:
+    """Read the neighborhoods of queries that `write_answers` wrote as ``.npz``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_answers("near.npz", nnkgraph.query(x, x[:4] + 0.1, k=10))
+    >>> nnkgraph.read_answers("near.npz")
+    <Answers: 4 queries among 100 rows>
+    """
+    plugin, source = reader("read_answers", os.fspath(path), format)
+    return plugin.read_answers(source)
 
 
 def read_candidates(spec: AnyPath, *, format: str | None = None) -> _base.Neighbors:
@@ -330,6 +409,12 @@ def read_candidates(spec: AnyPath, *, format: str | None = None) -> _base.Neighb
     """
     plugin, source = reader("read_candidates", os.fspath(spec), format)
     return plugin.read_candidates(source)
+
+
+def candidate_ids(spec: AnyPath) -> tuple[str, ...] | None:
+    """Read the names of the rows from a file of candidates, where it has any."""
+    plugin, source = reader("read_candidates", os.fspath(spec), None)
+    return plugin.describe_candidates(source)[0]
 
 
 def write_graph(
@@ -420,7 +505,8 @@ def write_candidates(
     >>> nnkgraph.write_candidates("knn.h5", found, provenance={})
     """
     target = os.fspath(path)
-    plugin, _ = choose("write_candidates", target, format)
+    plugin, suffix = choose("write_candidates", target, format)
+    plugin.check_ids(candidates.ids or (), Target(show(target), suffix))
     with Outputs(target) as outputs:
         stream = outputs.open(target)
         plugin.write_candidates(stream, candidates, provenance)
@@ -430,7 +516,17 @@ def write_candidates(
 def write_answers(
     path: AnyPath, answers: Answers, *, format: str | None = None
 ) -> None:
-    """Write neighborhoods of queries, whole or not at all."""
+    """Write neighborhoods of queries, whole or not at all.
+
+    Tables have a line for each neighbor, the heaviest of a query first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> nnkgraph.write_answers("near.tsv", nnkgraph.query(x, x[:4] + 0.1, k=10))
+    """
     target = os.fspath(path)
     plugin, suffix = choose("write_answers", target, format)
     place = Target(show(target), suffix)

@@ -24,6 +24,9 @@ Column: TypeAlias = "tuple[NDArray[Any], Sequence[str] | None]"
 Neighbors: TypeAlias = "tuple[IndexArray, FloatArray | None]"
 """Neighbors and, where there are any, their distances."""
 
+About: TypeAlias = "tuple[tuple[str, ...] | None, dict[str, Any]]"
+"""The ids of rows, where there are any, and what determines a result."""
+
 Sparse = Literal["", "rows", "similarities"]
 """What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
 
@@ -161,6 +164,11 @@ class Format:
             if one.endswith("\0"):
                 raise unfit(one, target, "ends in a NUL character; rename it")
 
+    def holds(self, source: Source, /) -> str:
+        """Return what is in a file: a ``graph``, ``candidates`` or ``answers``."""
+        del source
+        return "graph"
+
     def read_candidates(self, source: Source, /) -> Neighbors:
         """Read neighbors and, where there are any, their distances."""
         raise self._unable("read_candidates")
@@ -170,6 +178,15 @@ class Format:
     ) -> None:
         """Write neighbors and distances to an open file."""
         raise self._unable("write_candidates")
+
+    def describe_candidates(self, source: Source, /) -> About:
+        """Read what a file of candidates says besides them."""
+        del source
+        return None, {}
+
+    def read_answers(self, source: Source, /) -> data.Answers:
+        """Read neighborhoods of queries."""
+        raise self._unable("read_answers")
 
     def write_answers(
         self, stream: BinaryIO, answers: data.Answers, target: Target, /

@@ -220,6 +220,8 @@ class EdgeTable:
 
         self.source, self.target = array("q"), array("q")
         self.weights, self.lines = array("d"), array("q")
+        self.distances = array("d")
+        """Of all edges; those of some are no use."""
 
     def number(self, name: str) -> int:
         """Return the number of a name; a new one gets the next."""
@@ -232,6 +234,11 @@ class EdgeTable:
             np.frombuffer(self.target, np.int64),
         )
         return *ends, np.frombuffer(self.weights, np.float64)
+
+    def lengths(self) -> FloatArray | None:
+        """Return how long the edges are, where all of them say it."""
+        found = np.frombuffer(self.distances, np.float64)
+        return found if len(found) and len(found) == len(self.weights) else None
 
     def where(self, edge: int) -> str:
         """Return where an edge stands in the file."""
@@ -327,27 +334,33 @@ def is_directed(a: csr_array, told: bool | None, name: str) -> bool:
     return not symmetric if told is None else told
 
 
-def edge_arrays(graph: Graph, size: int) -> Iterator[tuple[Any, Any, Any]]:
+def edge_arrays(
+    graph: Graph, size: int, *, distances: bool = False
+) -> Iterator[list[Any]]:
     """Yield sources, targets and weights; an undirected edge from its lower node.
 
-    `size` is how many bytes one takes: it says how many come at a time.
+    `size` is how many bytes one takes: it says how many come at a time. `distances`
+    asks for a fourth array, where the graph has them.
     """
     a = graph.adjacency
+    values = [a.data]
+    if distances and graph.distances is not None:
+        values.append(graph.distances)
     for some in row_slices(a.nnz, size, fixed=True):
         every = np.arange(some.start, some.stop)
         rows = np.searchsorted(a.indptr, every, side="right") - 1
-        cols, weights = a.indices[some], a.data[some]
+        found: list[Any] = [rows, a.indices[some], *(one[some] for one in values)]
         if not graph.directed:
-            keep = rows < cols
-            rows, cols, weights = rows[keep], cols[keep], weights[keep]
-        if len(rows):
-            yield rows, cols, weights
+            keep = rows < found[1]
+            found = [one[keep] for one in found]
+        if len(found[0]):
+            yield found
 
 
-def edge_blocks(graph: Graph) -> Iterator[tuple[list[int], list[int], list[float]]]:
+def edge_blocks(graph: Graph, *, distances: bool = False) -> Iterator[list[list[Any]]]:
     """Yield the same as lists."""
-    for rows, cols, weights in edge_arrays(graph, TEXT_BYTES):
-        yield rows.tolist(), cols.tolist(), weights.tolist()
+    for block in edge_arrays(graph, TEXT_BYTES, distances=distances):
+        yield [one.tolist() for one in block]
 
 
 def check_nodes(n: int, name: str, edges: int | None = None) -> None:

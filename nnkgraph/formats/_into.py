@@ -80,9 +80,7 @@ def _first_part(file: h5py.File, keys: Keys, source: Source) -> str:
     return next((path for path in keys.paths if has(file, path)), "")
 
 
-def _put(
-    stream: BinaryIO, keys: Keys, graph: Graph, distances: Any, metric: str, name: str
-) -> None:
+def _put(stream: BinaryIO, keys: Keys, graph: Graph, name: str) -> None:
     """Write a graph into an open AnnData file, in place of an older one."""
     import h5py
 
@@ -95,7 +93,9 @@ def _put(
             weights = graph.adjacency
             obsp, uns = _folder(file, "obsp", name), _folder(file, "uns", name)
             _put_matrix(obsp, keys.connectivities, weights, weights.data)
-            _put_matrix(obsp, keys.distances, weights, distances)
+            metric, lengths = _metric(graph)
+            if lengths is not None:
+                _put_matrix(obsp, keys.distances, weights, lengths)
             _put_dict(uns, keys.uns, _neighbors(file, keys, graph, metric))
     except NnkGraphError:
         raise  # a ValueError too, but it says more
@@ -104,24 +104,33 @@ def _put(
         raise OutputError(f"{name}: cannot be written: {what}") from error
 
 
-def _neighbors(file: Any, keys: Keys, graph: Graph, metric: str) -> dict[str, Any]:
+def _metric(graph: Graph) -> tuple[str | None, FloatArray | None]:
+    """Return the metric in scanpy's words, and distances by its definition."""
+    metric, lengths = graph.provenance["metric"], graph.distances
+    if lengths is None or metric != "chord":
+        return metric, lengths
+    if graph.provenance["kernel"] == "cosine":
+        return "cosine", lengths**2 / 2  # 1 - cos
+    return "euclidean", lengths  # of rows that were scaled to length 1
+
+
+def _neighbors(
+    file: Any, keys: Keys, graph: Graph, metric: str | None
+) -> dict[str, Any]:
     """Return what ``scanpy.pp.neighbors`` would say, and how the graph was made."""
     facts = graph.provenance
     params: dict[str, Any] = {
         "n_neighbors": facts["k"],
         "method": facts["method"],
-        "metric": metric,
         "random_state": facts["seed"],
     }
+    found = {"connectivities_key": keys.connectivities, "params": params}
+    if metric is not None:
+        params["metric"], found["distances_key"] = metric, keys.distances
     rep = keys.use_rep
     if rep and (rep == "X" or h5ad.has_part(file, "obsm", rep)):
         params["use_rep"] = rep
-    return {
-        "connectivities_key": keys.connectivities,
-        "distances_key": keys.distances,
-        "params": params,
-        "nnkgraph": provenance_text(facts),
-    }
+    return {**found, "nnkgraph": provenance_text(facts)}
 
 
 def _folder(file: h5py.File, path: str, name: str) -> h5py.Group:
@@ -192,11 +201,8 @@ class Place:
             f"{features.name} is '{show(there)}'; bring the rows into the order of obs"
         )
 
-    def write(self, graph: Graph, distances: FloatArray, metric: str) -> None:
-        """Put a graph into the file, whole or not at all.
-
-        `distances` has the length of every entry of the adjacency matrix, in its order.
-        """
+    def write(self, graph: Graph) -> None:
+        """Put a graph into the file, whole or not at all."""
         source = open_source(self.path)
         with open_h5(source), Outputs(self.path) as outputs:  # locked for writers
             self._check_unchanged()
@@ -206,7 +212,7 @@ class Place:
                 shutil.copyfileobj(original, stream, _CHUNK)
             stream.flush()
             self._check_unchanged()
-            _put(stream, self.keys, graph, distances, metric, show(self.path))
+            _put(stream, self.keys, graph, show(self.path))
 
     def _check_unchanged(self) -> None:
         if _identity(self.path) != self.identity:

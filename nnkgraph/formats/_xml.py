@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -14,7 +15,7 @@ import numpy as np
 from nnkgraph.errors import InputError, NnkGraphError, OutputError
 from nnkgraph.formats import _graphs
 from nnkgraph.formats._base import Extras, Format, Note, Target, unfit
-from nnkgraph.formats._graphs import from_edges
+from nnkgraph.formats._graphs import with_lengths
 from nnkgraph.runtime.arrays import row_slices
 from nnkgraph.runtime.files import Source, open_bytes, show, write_text
 
@@ -102,9 +103,11 @@ class XmlReader(ABC):
         self.edges.source.append(self.edges.number(source))
         self.edges.target.append(self.edges.number(target))
 
-    def end_edge(self, weight: str) -> None:
-        """Take in the weight of an edge, once all of it was seen."""
+    def end_edge(self, weight: str, distance: str) -> None:
+        """Take in the weight of an edge and its length, once all of it was seen."""
         self.edges.weights.append(self.number(weight, "weight"))
+        if distance:
+            self.edges.distances.append(self.number(distance, "distance"))
         self.edges.lines.append(self.parser.CurrentLineNumber)
         self.owner = "graph"
 
@@ -137,9 +140,17 @@ class XmlReader(ABC):
         rows = self._rows()
         source, target, weights = self.edges.arrays()
         edges = rows[source], rows[target], weights
-        n, directed, name, where = len(rows), self.directed, self.name, self.edges.where
-        adjacency = from_edges(n, *edges, directed=directed, name=name, where=where)
-        extras = replace(extras, ids=self.ids(), errors=self._errors())
+        n, directed, name = len(rows), self.directed, self.name
+        adjacency, lengths = with_lengths(
+            n,
+            *edges,
+            self.edges.lengths(),
+            directed=directed,
+            name=name,
+            where=self.edges.where,
+        )
+        errors = self._errors()
+        extras = replace(extras, ids=self.ids(), errors=errors, distances=lengths)
         text = self.about.get("provenance", "{}")
         provenance = _graphs.parse_provenance(text, name)
         return _graphs.checked(adjacency, extras, directed, provenance, name)
@@ -191,9 +202,10 @@ class XmlFormat(Format):
     """Reads and writes graphs as XML; a subclass has the words for it."""
 
     has_classes: ClassVar[bool] = True
-    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges", "distances")
+    sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
     reader: ClassVar[type[XmlReader]]
     edge: ClassVar[str]  # an edge, by its number, its source, its target and its weight
+    ends: ClassVar[tuple[str, str]]  # how it goes on, without a distance and with one
     between: ClassVar[str]  # what stands between the nodes and the edges
     tail: ClassVar[str]  # what stands after the edges
 
@@ -219,16 +231,19 @@ class XmlFormat(Format):
             names = [_escaped(one) for one in graph.ids]
         attributes = [] if graph.errors is None else [("error", "double")]
         attributes += [] if target.classes is None else [("class", "string")]
-        number, edge = 0, self.edge.format
+        number, edge, far = 0, self.edge.format, self.ends[1].format
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write("".join(self.head(graph, attributes)))
             for block in _node_blocks(graph, names, target):
                 write("".join(self.node(*one) for one in block))
             write(self.between)
-            for rows, cols, weights in _graphs.edge_blocks(graph):
+            for rows, cols, weights, *lengths in _graphs.edge_blocks(
+                graph, distances=True
+            ):
                 ends = (names[i] for i in rows), (names[j] for j in cols)
                 numbers = range(number, number + len(rows))
-                write("".join(map(edge, numbers, *ends, weights)))
+                more = map(far, *lengths) if lengths else itertools.repeat(self.ends[0])
+                write("".join(map(edge, numbers, *ends, weights, more)))
                 number += len(rows)
             write(self.tail)
 

@@ -13,13 +13,13 @@ import numpy as np
 from nnkgraph.errors import InputError
 from nnkgraph.formats import _graphs
 from nnkgraph.formats._base import EXTRAS, MADE, Extras, Format, Note, Target, unfit
-from nnkgraph.formats._graphs import EdgeTable, Facts, from_edges
+from nnkgraph.formats._graphs import EdgeTable, Facts, with_lengths
 from nnkgraph.runtime.files import Source, open_text, show, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nnkgraph.data import Answers, Graph, IndexArray
+    from nnkgraph.data import Answers, FloatArray, Graph, IndexArray
 
     Row = tuple[int, list[str]]
 
@@ -70,6 +70,7 @@ def named_graph(
     extras: Extras,
     name: str,
     where: Callable[[int], str],
+    lengths: FloatArray | None = None,
 ) -> Graph:
     """Put together edges between labels: names of nodes, or their numbers."""
     ids, places = _places(labels, facts, extras, name)
@@ -78,7 +79,11 @@ def named_graph(
     n, directed = facts.nodes, bool(facts.directed)
     if n is None:
         n = int(places.max(initial=-1)) + 1 if ids is None else len(ids)
-    adjacency = from_edges(n, *edges, directed=directed, name=name, where=where)
+    adjacency, lengths = with_lengths(
+        n, *edges, lengths, directed=directed, name=name, where=where
+    )
+    if lengths is not None:
+        extras = replace(extras, distances=lengths)
     extras = replace(extras, ids=ids)
     return _graphs.checked(adjacency, extras, directed, facts.provenance, name)
 
@@ -209,22 +214,32 @@ class EdgeList(Format):
     def write_answers(
         self, stream: BinaryIO, answers: Answers, target: Target, /
     ) -> None:
-        """Write a line per neighbor; a query without any has one line as well."""
+        """Write a line per neighbor, the heaviest of each query first.
+
+        A query without any has one line as well.
+        """
         sep = _SEPARATORS[target.suffix.removesuffix(".gz")]
-        a = answers.weights
+        a, values = answers.weights, _per_neighbor(answers)
+        row = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
+        near = values.get("distance", values["weight"])
+        order = np.lexsort((a.indices, near, -a.data, row))
+        columns = [one[order].tolist() for one in (a.indices, *values.values())]
         queries = _names(answers.query_ids, a.shape[0], sep)
         rows = _names(answers.ids, a.shape[1], sep)
         errors = None if answers.errors is None else answers.errors.tolist()
-        head = sep.join(["query", "neighbor", "weight", "error"][: 4 if errors else 3])
+        names = ["query", "neighbor", *values]
+        names[3:3] = ["error"] if errors else []
+        nothing = sep * (len(values) - 1)
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
-            write(f"# {head}\n")
+            write(f"# {sep.join(names)}\n")
             for i, query in enumerate(queries):
-                end = f"{sep}{errors[i]!r}\n" if errors else "\n"
+                error = f"{sep}{errors[i]!r}" if errors else ""
                 span = slice(a.indptr[i], a.indptr[i + 1])
-                found = a.indices[span].tolist(), a.data[span].tolist()
-                pairs = zip(*found, strict=True)
-                lines = [f"{query}{sep}{rows[j]}{sep}{w!r}{end}" for j, w in pairs]
-                write("".join(lines) or f"{query}{sep}{sep}0{end}")
+                lines = []
+                for j, weight, *others in zip(*(c[span] for c in columns), strict=True):
+                    more = "".join(f"{sep}{one!r}" for one in others)
+                    lines.append(f"{query}{sep}{rows[j]}{sep}{weight!r}{error}{more}\n")
+                write("".join(lines) or f"{query}{sep}{sep}0{error}{nothing}\n")
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read our own edge lists and those of other programs."""
@@ -232,6 +247,16 @@ class EdgeList(Format):
         newline = "" if sep == "," else None
         with open_text(source, "", "edgelist", newline=newline) as text:
             return _read_edges(text, sep, source.name, extras, note)
+
+
+def _per_neighbor(answers: Answers) -> dict[str, FloatArray]:
+    """Return what a table says of every neighbor, in the order of the weights."""
+    values = {"weight": answers.weights.data}
+    if answers.distances is not None:
+        values["distance"] = answers.distances.data
+        if answers.provenance.get("metric") == "chord":
+            values["cosine"] = 1 - answers.distances.data**2 / 2
+    return values
 
 
 def _names(ids: Sequence[str] | None, count: int, sep: str) -> Sequence[str]:

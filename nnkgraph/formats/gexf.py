@@ -27,6 +27,7 @@ class GexfReader(XmlReader):
         self.titles: dict[tuple[str, str], str] = {}
         self.ours = False
         self.kind, self.key, self.weight, self.default = "", "", "", "1"
+        self.distance = ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take in the beginning of an element."""
@@ -50,7 +51,7 @@ class GexfReader(XmlReader):
     def end(self, tag: str) -> None:
         """Take in the end of an element."""
         if tag == "edge":
-            self.end_edge(self.weight or self.default)
+            self.end_edge(self.weight or self.default, self.distance)
         elif tag == "node":
             self.owner = "graph"
         elif tag == "creator":
@@ -72,6 +73,8 @@ class GexfReader(XmlReader):
         if self.owner == "edge":
             if title == "weight":
                 self.weight = self.weight or text.strip()
+            elif title == "distance":
+                self.distance = text.strip()
         elif title in self.values and text:
             self.values[title][len(self.order) - 1] = text
 
@@ -87,7 +90,7 @@ class GexfReader(XmlReader):
 
     def _start_edge(self, attributes: dict[str, str]) -> None:
         self.add_edge(attributes["source"], attributes["target"])
-        self.weight = attributes.get("weight", "")
+        self.weight, self.distance = attributes.get("weight", ""), ""
         own = attributes.get("type", "")
         if own and (own == "directed") is not self.directed:
             raise self.error("directed and undirected edges are mixed")
@@ -109,12 +112,16 @@ class Gexf(XmlFormat):
 
     suffixes: ClassVar[tuple[str, ...]] = (".gexf", ".gexf.gz")
     reader: ClassVar[type[XmlReader]] = GexfReader
-    edge: ClassVar[str] = '<edge id="{}" source="{}" target="{}" weight="{!r}"/>\n'
+    edge: ClassVar[str] = '<edge id="{}" source="{}" target="{}" weight="{!r}"{}\n'
+    ends: ClassVar[tuple[str, str]] = (
+        "/>",
+        '><attvalues><attvalue for="distance" value="{!r}"/></attvalues></edge>',
+    )
     between: ClassVar[str] = "</nodes>\n<edges>\n"
     tail: ClassVar[str] = "</edges>\n</graph>\n</gexf>\n"
 
     def head(self, graph: Graph, attributes: list[tuple[str, str]]) -> Iterator[str]:
-        """Yield what the file and the graph are, and what nodes carry."""
+        """Yield what the file and the graph are, and what nodes and edges carry."""
         text = html.escape(provenance_text(graph.provenance), quote=False)
         yield f"{_HEAD}<meta>\n<creator>nnkgraph</creator>\n"
         if graph.ids is not None:
@@ -122,11 +129,13 @@ class Gexf(XmlFormat):
         yield f"<description>{text}</description>\n</meta>\n"
         kind = "directed" if graph.directed else "undirected"
         yield f'<graph defaultedgetype="{kind}" mode="static">\n'
-        if attributes:
-            yield '<attributes class="node" mode="static">\n'
-            for name, kind in attributes:
-                yield f'<attribute id="{name}" title="{name}" type="{kind}"/>\n'
-            yield "</attributes>\n"
+        own = [("distance", "double")] if graph.distances is not None else []
+        for owner, found in (("node", attributes), ("edge", own)):
+            if found:
+                yield f'<attributes class="{owner}" mode="static">\n'
+                for name, kind in found:
+                    yield f'<attribute id="{name}" title="{name}" type="{kind}"/>\n'
+                yield "</attributes>\n"
         yield "<nodes>\n"
 
     def node(self, name: str, attributes: list[tuple[str, str]]) -> str:

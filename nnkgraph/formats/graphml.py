@@ -22,12 +22,12 @@ class GraphMlReader(XmlReader):
         super().__init__(name)
         self.keys: dict[str, tuple[str, str]] = {}
         self.defaults: dict[str, str] = {}
-        self.key, self.weight = "", ""
+        self.key, self.own = "", dict[str, str]()
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take in the beginning of an element."""
         if tag == "edge":
-            self.weight = ""
+            self.own = {}
             self.add_edge(attributes["source"], attributes["target"])
             own = attributes.get("directed", "")
             if own and (own in {"true", "1"}) is not self.directed:
@@ -54,15 +54,15 @@ class GraphMlReader(XmlReader):
         elif tag == "default":
             self.defaults[self.keys[self.key][1]] = self.text
         elif tag == "edge":
-            self.end_edge(self.weight or self.defaults.get("weight", "1"))
+            known = self.defaults | self.own
+            self.end_edge(known.get("weight") or "1", known.get("distance", ""))
         elif tag == "node":
             self.owner = "graph"
 
     def _datum(self) -> None:
         title = self.keys.get(self.key, ("", ""))[1]
         if self.owner == "edge":
-            if title == "weight":
-                self.weight = self.text.strip()
+            self.own[title] = self.text.strip()
         elif self.owner == "node":
             if title in self.values:
                 self.values[title][len(self.order) - 1] = self.text
@@ -86,7 +86,11 @@ class GraphMl(XmlFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".graphml", ".graphml.gz")
     reader: ClassVar[type[XmlReader]] = GraphMlReader
     edge: ClassVar[str] = (
-        '<edge source="{1}" target="{2}"><data key="weight">{3!r}</data></edge>\n'
+        '<edge source="{1}" target="{2}"><data key="weight">{3!r}</data>{4}\n'
+    )
+    ends: ClassVar[tuple[str, str]] = (
+        "</edge>",
+        '<data key="distance">{!r}</data></edge>',
     )
     between: ClassVar[str] = ""
     tail: ClassVar[str] = "</graph>\n</graphml>\n"
@@ -94,6 +98,8 @@ class GraphMl(XmlFormat):
     def head(self, graph: Graph, attributes: list[tuple[str, str]]) -> Iterator[str]:
         """Yield what nodes, edges and the graph carry, and the graph's own data."""
         keys = [("weight", "edge", "double"), ("provenance", "graph", "string")]
+        if graph.distances is not None:
+            keys.append(("distance", "edge", "double"))
         keys += [(key, "node", kind) for key, kind in attributes]
         if graph.ids is not None:
             keys.append(("ids", "graph", "boolean"))

@@ -11,9 +11,16 @@ import numpy as np
 from nnkgraph.data import Candidates, Features
 from nnkgraph.errors import OutputError
 from nnkgraph.formats import _hdf5
-from nnkgraph.formats._base import Column, Format, Neighbors, Target, TextOptions
+from nnkgraph.formats._base import (
+    About,
+    Column,
+    Format,
+    Neighbors,
+    Target,
+    TextOptions,
+)
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
-from nnkgraph.formats._graphs import provenance_text
+from nnkgraph.formats._graphs import parse_provenance, provenance_text
 from nnkgraph.formats._hdf5 import datasets, find, open_h5
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
 from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
@@ -95,6 +102,20 @@ class H5(Format):
                 values = read_array(dataset, source.name)
             return values, _ids(dataset, source)
 
+    def holds(self, source: Source, /) -> str:
+        """Look for the dataset ``neighbors``."""
+        with open_h5(source) as file:
+            return "candidates" if _hdf5.has(file, "neighbors") else ""
+
+    def describe_candidates(self, source: Source, /) -> About:
+        """Read the dataset ``ids`` and the attribute ``provenance``, if there are."""
+        with open_h5(source) as file:
+            ids = _ids(find(file, source.item or "neighbors", source.name), source)
+            _hdf5.check_heaps(source)
+            text = file.attrs.get("provenance", "{}")
+        about = parse_provenance(str(text), source.name)
+        return None if ids is None else tuple(ids), about
+
     def read_candidates(self, source: Source, /) -> Neighbors:
         """Read ``neighbors`` and ``distances``, or the dataset that the item names."""
         name = source.name
@@ -109,12 +130,15 @@ class H5(Format):
     def write_candidates(
         self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
     ) -> None:
-        """Write ``neighbors``, ``distances`` and the attribute ``provenance``."""
+        """Write ``neighbors``, ``distances``, ``ids`` and attribute ``provenance``."""
         import h5py
 
         with seekable(stream) as file, h5py.File(file, "w") as target:
             target["neighbors"] = candidates.index
             target["distances"] = candidates.distance.astype(np.float64, copy=False)
+            if candidates.ids is not None:
+                kind = h5py.string_dtype()
+                target.create_dataset("ids", data=list(candidates.ids), dtype=kind)
             target.attrs["provenance"] = provenance_text(provenance)
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features, Graph, SparseGram, SparseRows, Updatable
+from nnkgraph.data import (
+    Answers,
+    Features,
+    Graph,
+    SparseGram,
+    SparseRows,
+    Updatable,
+)
 from nnkgraph.data.checks import check_ids
 from nnkgraph.errors import InputError
 from nnkgraph.formats import _base, _graphs
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import coo_array, csr_array
 
-    from nnkgraph.data import Answers, Candidates, IndexArray
+    from nnkgraph.data import Candidates, IndexArray
 
 _EMPTY, _EMPTY_SHARE = 10_000_000, 100
 """So many rows and columns need no values; beyond that, so many to a value."""
@@ -104,11 +111,47 @@ class Npz(Format):
     ) -> None:
         """Write so that ``scipy.sparse.load_npz`` gives queries x rows."""
         members = _sparse_members(answers.weights)
-        members |= extra_members(Extras(answers.ids, answers.errors))
+        far = None if answers.distances is None else answers.distances.data
+        members |= extra_members(Extras(answers.ids, answers.errors, distances=far))
         if answers.query_ids is not None:
             members["query_ids"] = np.array(answers.query_ids, dtype=np.str_)
         members["provenance"] = np.array(_graphs.provenance_text(answers.provenance))
         write_archive(stream, members)
+
+    def holds(self, source: Source, /) -> str:
+        """Look at the members: graphs, candidates and answers have their own."""
+        with open_archive(source) as archive:
+            if "neighbors" in archive:
+                return "candidates"
+            return "answers" if "queries_sha256" in _about(archive) else "graph"
+
+    def read_answers(self, source: Source, /) -> Answers:
+        """Read what `write_answers` wrote."""
+        with open_archive(source) as archive:
+            name, (n, m) = source.name, _shape(archive)
+            entries, extras = _inside(archive, n, m), read_extras(archive)
+            weights, about = entries.tocsr(), _about(archive)
+            order = np.lexsort((entries.col, entries.row))
+            ids = archive.strings("query_ids") if "query_ids" in archive else None
+        far, errors = extras.distances, extras.errors
+        known = ((ids, n), (extras.ids, m), (errors, n), (far, entries.nnz))
+        whole = len(entries.data) == weights.nnz
+        if not whole or any(one is not None and len(one) != k for one, k in known):
+            raise InputError(f"{name}: the answers to queries are damaged")
+        numbers = [one for one in (entries.data, errors, far) if one is not None]
+        if not all(v.dtype.kind == "f" and np.isfinite(v).all() for v in numbers):
+            raise InputError(f"{name}: the answers have values that are no numbers")
+        distances = None
+        if far is not None:
+            parts: Any = (far[order], weights.indices, weights.indptr)
+            distances = type(weights)(parts, weights.shape)
+        return Answers(weights, errors, ids, extras.ids, about, distances=distances)
+
+    def describe_candidates(self, source: Source, /) -> _base.About:
+        """Read ``ids`` and ``provenance``, where there are any."""
+        with open_archive(source) as archive:
+            rows = archive.headers[source.item or "neighbors"].shape[:1]
+            return _ids(archive, sum(rows), TextOptions()), _about(archive)
 
     def read_candidates(self, source: Source, /) -> _base.Neighbors:
         """Read ``neighbors`` and ``distances``, or the array that the item names."""
@@ -124,10 +167,11 @@ class Npz(Format):
     def write_candidates(
         self, stream: BinaryIO, candidates: Candidates, provenance: dict[str, Any], /
     ) -> None:
-        """Write ``neighbors``, ``distances`` and ``provenance``."""
+        """Write ``neighbors``, ``distances``, ``ids`` and ``provenance``."""
         members = {
             "neighbors": candidates.index,
             "distances": candidates.distance.astype(np.float64, copy=False),
+            **extra_members(Extras(candidates.ids)),
             "provenance": np.array(_graphs.provenance_text(provenance)),
         }
         write_archive(stream, members)
@@ -140,11 +184,15 @@ def finished(archive: Archive, adjacency: csr_array, extras: Extras) -> Graph:
         if archive.headers["directed"].dtype.kind not in "biu":
             raise InputError(f"{name}: 'directed' is no truth value")
         directed = bool(archive.read("directed").any())
-    text = archive.text("provenance") if "provenance" in archive else "{}"
     directed = _graphs.is_directed(adjacency, directed, name)
-    provenance = _graphs.parse_provenance(text, name)
-    graph = _graphs.checked(adjacency, extras, directed, provenance, name)
+    graph = _graphs.checked(adjacency, extras, directed, _about(archive), name)
     return replace(graph, updatable=_read_updatable(archive, graph.n_nodes))
+
+
+def _about(archive: Archive) -> dict[str, Any]:
+    """Return the provenance."""
+    text = archive.text("provenance") if "provenance" in archive else "{}"
+    return _graphs.parse_provenance(text, archive.name)
 
 
 _UPDATABLE = "update_"

@@ -325,10 +325,10 @@ def _edge_columns(table: Table) -> list[str]:
                 f"{table.name}: column {show(one)!r} ({kind}) holds neither names nor "
                 "numbers of nodes"
             )
-    if "weight" in known:
-        if table.kind(known["weight"]) != "number":
-            raise InputError(f"{table.name}: the weights are no numbers")
-        columns.append(known["weight"])
+    for one in [one for one in ("weight", "distance") if one in known]:
+        if table.kind(known[one]) != "number":
+            raise InputError(f"{table.name}: the {one}s are no numbers")
+        columns.append(known[one])
     return columns
 
 
@@ -408,7 +408,7 @@ class Parquet(Format):
     binary: ClassVar[bool] = True
     has_items: ClassVar[bool] = True
     has_columns: ClassVar[bool] = True
-    sidecar: ClassVar[tuple[str, ...]] = _base.EXTRAS
+    sidecar: ClassVar[tuple[str, ...]] = _base.EXTRAS[:-1]  # distances are a column
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read all columns of numbers, or the column of lists that the item names."""
@@ -489,7 +489,7 @@ class Parquet(Format):
             return np.concatenate(parts) if parts else np.empty(0), ids
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
-        """Read the columns source and target, and weight where there is one."""
+        """Read the columns source and target, and weight and distance if there are."""
         facts, edges = _graphs.Facts(), _graphs.EdgeTable()
         with open_table(source) as table:
             about = (table.schema.metadata or {}).get(_graphs.TITLE.encode(), b"")
@@ -503,16 +503,18 @@ class Parquet(Format):
                         raise table.null(start, values, column)
                 edges.source.extend(map(edges.number, as_texts(batch[0], "")))
                 edges.target.extend(map(edges.number, as_texts(batch[1], "")))
-                weights = np.ones(len(batch[0]))
-                if len(columns) > 2:
-                    weights = numbers(batch[2]).astype(np.float64)
-                edges.weights.frombytes(weights.tobytes())
+                given = zip(columns[2:], batch[2:], strict=True)
+                found = {one.lower(): numbers(values) for one, values in given}
+                weights = found.get("weight", np.ones(len(batch[0])))
+                edges.weights.frombytes(weights.astype(np.float64).tobytes())
+                lengths = found.get("distance", np.empty(0))
+                edges.distances.frombytes(lengths.astype(np.float64).tobytes())
 
         def where(edge: int) -> str:
             return f"row {edge} (counted from 0)"
 
-        labels, found = list(edges.numbers), edges.arrays()
-        return named_graph(labels, found, facts, extras, source.name, where)
+        labels, about = list(edges.numbers), (facts, extras, source.name, where)
+        return named_graph(labels, edges.arrays(), *about, edges.lengths())
 
     def check_ids(self, ids: Sequence[str], target: Target, /) -> None:
         """Refuse ids that are no text, or that the file beside cannot carry."""
@@ -521,11 +523,12 @@ class Parquet(Format):
         _base.check_unicode(ids, target)
 
     def write_graph(self, stream: BinaryIO, graph: Graph, target: Target, /) -> None:
-        """Write the columns source, target and weight, each undirected edge once."""
+        """Write source, target, weight and distance, each undirected edge once."""
         pa = arrow()
         kind = pa.int64() if graph.ids is None else pa.string()
+        values = ["weight"] if graph.distances is None else ["weight", "distance"]
         schema = pa.schema(
-            [("source", kind), ("target", kind), ("weight", pa.float64())],
+            [("source", kind), ("target", kind), *((v, pa.float64()) for v in values)],
             metadata={_graphs.TITLE: "\n".join(_graphs.fact_lines(graph))},
         )
         names = None if graph.ids is None else np.array(graph.ids, object)
@@ -536,12 +539,12 @@ class Parquet(Format):
                 file, schema, compression="snappy", write_page_checksum=True
             ) as writer,
         ):
-            for rows, cols, weights in _graphs.edge_arrays(graph, _EDGE_BYTES):
+            blocks = _graphs.edge_arrays(graph, _EDGE_BYTES, distances=True)
+            for rows, cols, *numbers in blocks:
                 ends = (rows, cols) if names is None else (names[rows], names[cols])
                 columns = [pa.array(one, kind) for one in ends]
-                writer.write_table(
-                    pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
-                )
+                columns += map(pa.array, numbers)
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
 plugin: type[Format] = Parquet

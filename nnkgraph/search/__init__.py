@@ -50,6 +50,9 @@ class Wanted:
     first: IndexArray | None = None
     """For all rows of the input file, the lowest row with the same values."""
 
+    ids: tuple[str, ...] | None = None
+    """The names of the rows of the input file, where they have any."""
+
     block: int = 512
     """Rows that are searched at once; the result does not depend on it."""
 

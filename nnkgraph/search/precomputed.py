@@ -39,6 +39,9 @@ class Precomputed(Plain):
     given: tuple[Any, Any] | None = field(default=None, init=False, compare=False)
     """(n, m) row numbers and their distances or None: see :meth:`of`."""
 
+    named: tuple[str, ...] | None = field(default=None, init=False, compare=False)
+    """The names of the rows of those, where they have any."""
+
     by_rows: ClassVar[bool] = False
     answers_queries: ClassVar[bool] = True
     takes_sparse: ClassVar[bool] = True
@@ -66,6 +69,8 @@ class Precomputed(Plain):
                 f"{index.shape} and dtype {index.dtype}"
             )
         made = cls()
+        if isinstance(candidates, Candidates):
+            object.__setattr__(made, "named", candidates.ids)
         distance = None if distance is None else np.asarray(distance)
         object.__setattr__(made, "given", (index, distance))
         return made
@@ -111,6 +116,7 @@ class Precomputed(Plain):
         index, given = self._read()
         notes = []
         index = self._checked(index, wanted)
+        self._check_ids(wanted.ids)
         if given is not None and given.shape != index.shape:
             raise InputError(
                 f"{self._name}: distances have shape {given.shape}, neighbors "
@@ -165,6 +171,20 @@ class Precomputed(Plain):
                 f"use `k={index.shape[1]}` or less"
             )
         return converted(index, index_dtype(n))
+
+    def _check_ids(self, ids: tuple[str, ...] | None) -> None:
+        """Refuse candidates of rows with other names, or in another order."""
+        if ids is None:
+            return
+        known = self.named if self.given else formats.candidate_ids(self.path)
+        if known is None or known == ids:
+            return
+        pairs = enumerate(zip(known, ids, strict=True))
+        row, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+        raise InputError(
+            f"{self._name}: row {row} (counted from 0) is {one!r}, and {other!r} in "
+            "the features: give the features that were searched"
+        )
 
     def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
         """Read the candidates of queries, and rank them by distances of our own."""

@@ -18,7 +18,7 @@ _FILL = 25_000_000  # nonzeros of a factor that fit into about a gigabyte
 
 
 def check_undirected(graph: Graph, name: str) -> None:
-    """Refuse a directed graph: its Laplacian is not symmetric."""
+    """Refuse a directed graph, and weights that are no similarities."""
     if graph.directed:
         raise InputError(
             f"{name}: the graph is directed; build it with a rule "
@@ -26,8 +26,8 @@ def check_undirected(graph: Graph, name: str) -> None:
         )
     if graph.adjacency.nnz and graph.adjacency.data.min() < 0:
         raise InputError(
-            f"{name}: some edges have negative weights, and a Laplacian needs "
-            "similarities; drop or shift them"
+            f"{name}: some edges have negative weights, where similarities are needed; "
+            "drop or shift them"
         )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from nnkgraph.data.labels import folds_of
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks import laplacian as lap
@@ -27,6 +29,7 @@ _ACCURACY = 1e-10  # bound on the relative error at which the work is done
 _FLOOR = 1e-15  # a residual, relative to the degrees, that rounding keeps from falling
 _WORST = 1e-6
 _STEPS = 20_000
+_TIE = 1e-12  # classes this close to the best, as a share, are equal: sums are rounded
 _COLUMNS = 16  # right sides solved at a time: they share every pass over the edges
 _WEAK = (
     "label propagation finds no solution: the graph holds together by very weak edges; "
@@ -199,6 +202,17 @@ LAPLACIANS = ("combinatorial", "normalized")
 
 
 @dataclass(frozen=True)
+class Checked:
+    """What propagation says of nodes with a label when their own is left out."""
+
+    nodes: IndexArray  # (m,) which nodes have a label, in their order
+    codes: IndexArray  # (m,) their classes
+    confidence: FloatArray  # (m,) the share of its own class, NaN unreached
+    suggested: IndexArray  # (m,) the heaviest class, of equals its own; -1 unreached
+    facts: dict[str, Any]  # counts, and how it was done; plain JSON values
+
+
+@dataclass(frozen=True)
 class Propagated:
     """The label of every node, and how sure it is."""
 
@@ -207,6 +221,7 @@ class Propagated:
     weights: FloatArray  # (n, classes) harmonic functions; NaN unreached
     given: NDArray[np.bool_]  # (n,) which labels were there before
     facts: dict[str, Any]  # counts, and how it was solved; plain JSON values
+    checked: Checked | None = None  # the labels that were there, where that was asked
 
     @property
     def unreached(self) -> NDArray[np.bool_]:
@@ -275,6 +290,193 @@ class Propagator:
         towards: Any = block(self.scaled, asked, labelled)
         return solve(s, towards @ values, self.root[asked], solver)
 
+    def check(
+        self,
+        codes: IndexArray,
+        found: Propagated,
+        *,
+        laplacian: str = "combinatorial",
+        solver: str = "auto",
+        seed: int = 0,
+        progress: Stages | None = None,
+    ) -> Checked:
+        """Leave out every label in turn, and say what its node would have.
+
+        `found` is what propagation found with all of them. That is exact where it costs
+        no more than a factorization or than folds; else a tenth of the labels of each
+        class, drawn by the seed, is left out at a time.
+        """
+        how: dict[str, Any] = {"laplacian": laplacian, "solver": solver}
+        progress = progress or Stages()
+        returned = self._returned(found, solver, progress)
+        if returned is None:
+            weights = self._by_folds(codes, found, how, seed, progress)
+        else:
+            weights = self._without(codes, found, returned, how)
+        return _checked(
+            codes[found.given],
+            np.flatnonzero(found.given),
+            weights,
+            {
+                "how": "folds" if returned is None else "exact",
+                "folds": _FOLDS if returned is None else None,
+            },
+        )
+
+    def _returned(
+        self, found: Propagated, solver: str, progress: Stages
+    ) -> FloatArray | None:
+        """Return how much of a label's flow comes back to its node; None if too much.
+
+        For a label i with edges s_i to nodes u without one, that is
+        s_i' (I - S_uu)^-1 s_i. Labels at different pieces of u share a right side.
+        """
+        labelled = np.flatnonzero(found.given)
+        asked = np.flatnonzero(~found.given & ~found.unreached)
+        total = np.zeros(len(labelled))
+        towards = block(self.scaled, asked, labelled).tocoo()
+        if not towards.nnz:
+            return total
+        s, (u, label) = block(self.scaled, asked, asked), towards.coords
+        _, piece = connected_components(s, directed=False)
+        pairs, of = np.unique(piece[u] * len(labelled) + label, return_inverse=True)
+        at = pairs // len(labelled)
+        column = (np.arange(len(at)) - np.searchsorted(at, at))[of]
+        direct, stepped = _divided(s, solver)
+        parts: list[tuple[IndexArray, Any]] = []
+        if len(direct):
+            inner = block(s, direct, direct)
+            try:
+                lu = lap.factor(inner)
+            except RuntimeError:  # some nodes hang on the labels by less than rounding
+                return None
+            sides = 1 + int(column[np.isin(u, direct)].max(initial=-1))
+            if sides * int(lu.nnz) > _MOST_WORK:
+                return None
+            parts.append((direct, lambda b: _refactored(inner, lu, b)))
+        most = _FOLDS * found.weights.shape[1]
+        for nodes in stepped:
+            inner, root = block(s, nodes, nodes), self.root[asked[nodes]]
+            most -= 1 + int(column[np.isin(u, nodes)].max(initial=-1))
+            if most < 0:
+                return None
+            parts.append((nodes, partial(_stepped, inner, root=root)))
+        for nodes, solve_for in parts:
+            place = np.full(len(asked), -1)
+            place[nodes] = np.arange(len(nodes))
+            there = place[u] >= 0
+            row, to, weight, number = (
+                one[there] for one in (place[u], label, towards.data, column)
+            )
+            count = int(number.max(initial=-1)) + 1
+            with progress("check", count, "columns") as on_columns:
+                for start in range(0, count, _COLUMNS):
+                    some = (number >= start) & (number < start + _COLUMNS)
+                    cell = row[some], number[some] - start
+                    b = np.zeros((len(nodes), min(_COLUMNS, count - start)))
+                    b[cell] = weight[some]
+                    flow = weight[some] * solve_for(b)[cell]
+                    total += np.bincount(to[some], flow, len(labelled))
+                    on_columns(b.shape[1])
+        return total
+
+    def _without(
+        self,
+        codes: IndexArray,
+        found: Propagated,
+        returned: FloatArray,
+        how: dict[str, Any],
+    ) -> FloatArray:
+        """Return the weights of the classes at every label, but for its own flow.
+
+        Taking a label away adds a row to the equations; eliminating all others, what is
+        left of it is (S y)_i less what came back from itself.
+        """
+        labelled = np.flatnonzero(found.given)
+        plain = how["laplacian"] == "combinatorial"
+        y = np.nan_to_num(found.weights)
+        y = y * self.root[:, np.newaxis] if plain else y
+        near: Any = block(self.scaled, labelled, np.arange(len(codes)))
+        weights: FloatArray = near @ y
+        rows, own = np.arange(len(labelled)), codes[labelled]
+        weights[rows, own] -= returned * y[labelled, own]
+        # What is left is nothing but rounding where nearly all came back.
+        for i in np.flatnonzero((1.0 - returned < _LEFT) & (near.sum(axis=1) > 0)):
+            alone = codes.copy()
+            alone[labelled[i]] = -1
+            weights[i] = self._weights_at(alone, y.shape[1], labelled[i : i + 1], how)
+        weights = np.maximum(weights, 0.0)
+        others = np.bincount(self.component[labelled])[self.component[labelled]] > 1
+        weights[~others] = np.nan
+        return weights
+
+    def _by_folds(
+        self,
+        codes: IndexArray,
+        found: Propagated,
+        how: dict[str, Any],
+        seed: int,
+        progress: Stages,
+    ) -> FloatArray:
+        """Return the same where all labels of a fold are left out together."""
+        labelled = np.flatnonzero(found.given)
+        fold = folds_of(codes[labelled], _FOLDS, seed)
+        weights = np.full((len(labelled), found.weights.shape[1]), np.nan)
+        with progress("check", _FOLDS, "folds") as on_folds:
+            for one in range(_FOLDS):
+                out = labelled[fold == one]
+                rest = codes.copy()
+                rest[out] = -1
+                if len(out) and (rest >= 0).any():
+                    at = self._weights_at(rest, weights.shape[1], out, how)
+                    weights[fold == one] = at
+                on_folds(1)
+        return weights
+
+    def _weights_at(
+        self, codes: IndexArray, classes: int, nodes: IndexArray, how: dict[str, Any]
+    ) -> FloatArray:
+        if not (codes >= 0).any():
+            return np.full((len(nodes), classes), np.nan)
+        weights: FloatArray = self(codes, classes, **how).weights[nodes]
+        return weights
+
+
+_FOLDS = 10
+_MOST_WORK = 2e10  # products with entries of a factor: about a minute
+_LEFT = 1e-9
+
+
+def _refactored(s: csr_array, lu: Any, b: FloatArray) -> Any:
+    """Solve with a factorization, and once more for what rounding has left."""
+    y = lu.solve(b)
+    return y + lu.solve(residual(s, b, y))
+
+
+def _stepped(s: csr_array, b: FloatArray, root: FloatArray) -> FloatArray:
+    return _descended(s, b, root)[0]
+
+
+def _checked(
+    codes: IndexArray, nodes: IndexArray, weights: FloatArray, facts: dict[str, Any]
+) -> Checked:
+    """Compare the weights of the classes at every label with the class that it has."""
+    reached = np.nan_to_num(weights).any(axis=1)
+    own = weights[np.arange(len(codes)), codes]
+    best = np.where(reached, weights.max(axis=1), 1.0)
+    confidence = np.full(len(codes), np.nan)
+    np.divide(own, weights.sum(axis=1), out=confidence, where=reached)
+    first = np.nan_to_num(weights).argmax(axis=1)
+    suggested = np.where(own >= best * (1.0 - _TIE), codes, first)
+    suggested[~reached] = -1
+    facts = {
+        "labels": len(codes),
+        "others": int((reached & (suggested != codes)).sum()),
+        "unreached": int((~reached).sum()),
+        **facts,
+    }
+    return Checked(nodes, codes, confidence, suggested, facts)
+
 
 def propagate(
     graph: Graph,
@@ -282,6 +484,8 @@ def propagate(
     *,
     laplacian: str = "combinatorial",
     solver: str = "auto",
+    check: bool = False,
+    seed: int = 0,
     name: str = "graph",
     progress: Stages | None = None,
 ) -> Propagated:
@@ -296,6 +500,9 @@ def propagate(
         ``combinatorial`` for D - W, ``normalized`` for I - D^-1/2 W D^-1/2.
     solver : str
         ``factor``, ``cg`` (conjugate gradients), or ``auto``: by the graph.
+    check : bool
+        Also say, as ``checked``, what every node with a label would have without it.
+        See ``Propagator.check``, which `seed` is for.
 
     Examples
     --------
@@ -318,8 +525,12 @@ def propagate(
         )
     with progress("solve"):
         ready = Propagator(graph, name)
-        classes = len(labels.classes)
-        return ready(labels.codes, classes, laplacian=laplacian, solver=solver)
+        how: Any = {"laplacian": laplacian, "solver": solver}
+        found = ready(labels.codes, len(labels.classes), **how)
+    if not check:
+        return found
+    own = ready.check(labels.codes, found, seed=seed, progress=progress, **how)
+    return replace(found, checked=own)
 
 
 def sample(codes: IndexArray, share: float, seed: int) -> NDArray[np.int64]:

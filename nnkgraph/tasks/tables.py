@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, Graph
     from nnkgraph.tasks.classify import Classified, Predictions
+    from nnkgraph.tasks.cluster import Clustered
     from nnkgraph.tasks.embed import Embedding
-    from nnkgraph.tasks.propagate import Propagated
+    from nnkgraph.tasks.propagate import Checked, Propagated
 
 
 def text_table(
@@ -29,6 +30,16 @@ def text_table(
     table.writerow(header)
     table.writerows(zip(*columns, strict=True))
     return text.getvalue().encode()
+
+
+def parquet_table(columns: Mapping[str, Any]) -> bytes:
+    """Return columns by their names as a Parquet file."""
+    from nnkgraph.formats.parquet import arrow
+
+    pa = arrow()
+    buffer = io.BytesIO()
+    pa.parquet.write_table(pa.table(dict(columns)), buffer)
+    return buffer.getvalue()
 
 
 def numbers(values: FloatArray) -> Iterable[str]:
@@ -76,6 +87,23 @@ def embedding_content(path: str, graph: Graph, found: Embedding) -> bytes:
     return text_table(path, header, [names(graph), *columns])
 
 
+CLUSTER_SUFFIXES = (".csv", ".tsv", ".parquet")
+
+
+def cluster_content(path: str, graph: Graph, found: Clustered) -> bytes:
+    """Return the file: id and cluster; of several resolutions a column each."""
+    several = len(found.partitions) > 1
+    columns = {
+        f"cluster_{one.resolution:g}" if several else "cluster": one.clusters
+        for one in found.partitions
+    }
+    ids = names(graph)
+    if path.lower().endswith(".parquet"):
+        return parquet_table({"id": np.array(ids), **columns})
+    values = [one.tolist() for one in columns.values()]
+    return text_table(path, ["id", *columns], [ids, *values])
+
+
 LABEL_SUFFIXES = (".csv", ".tsv", ".npz")
 
 _MOST = 50  # up to so many classes have a column each in a table of text
@@ -105,8 +133,25 @@ def label_content(
     return text_table(path, header, columns)
 
 
+def check_content(
+    path: str, graph: Graph, found: Checked, classes: tuple[str, ...]
+) -> bytes:
+    """Return the file of known labels: id, label, confidence and suggested."""
+    every, ids = np.array([*classes, ""], np.str_), np.array(names(graph))
+    columns: dict[str, Any] = {
+        "id": ids[found.nodes],
+        "label": every[found.codes],
+        "confidence": found.confidence,
+        "suggested": every[found.suggested],
+    }
+    if path.lower().endswith(".npz"):
+        return archive(columns)
+    columns["confidence"] = numbers(found.confidence)
+    return text_table(path, list(columns), list(columns.values()))
+
+
 def as_csv(found: Classified) -> bytes:
-    """Return a line for every test row and method."""
+    """Return a line for every row that was predicted and every method."""
     own = _present(found)
     q, count, learned = own.weights.shape
     header = ["id" if own.ids else "row", "method", "class", "predicted"]
@@ -126,7 +171,7 @@ def as_csv(found: Classified) -> bytes:
 
 
 def as_npz(found: Classified) -> bytes:
-    """Return arrays by method and test row; classes are numbered, -1 is unknown."""
+    """Return arrays by method and row; classes are numbered, -1 is unknown."""
     own = _present(found)
     arrays = {
         "classes": np.array(found.classes, np.str_),
@@ -143,5 +188,5 @@ def as_npz(found: Classified) -> bytes:
 
 def _present(found: Classified) -> Predictions:
     if found.predictions is None:
-        raise ValueError("there is no test part, and so there are no predictions")
+        raise ValueError("there is no test part, and nobody asked for predictions")
     return found.predictions

@@ -442,7 +442,7 @@ def _check_same(graph: Graph, found: Graph) -> None:
         alike, "edges or weights are others when read again, maybe in the last digit"
     )
     _demand(found.provenance == graph.provenance, "the provenance is lost or changed")
-    for name in ("errors", "candidates", "bridges"):
+    for name in ("errors", "candidates", "bridges", "distances"):
         lost = f"{name} are lost or changed: write them, or name them in sidecar"
         _demand(_equal(graph, found, name), lost)
 
@@ -538,6 +538,7 @@ def _graphs() -> Iterator[Graph]:
         a = coo_array((weights, (ends[0], ends[1])), shape=(7, 7)).tocsr()
         a = a if directed else (a + a.T).tocsr()
         a.sort_indices()
+        row, column = np.repeat(np.arange(7), np.diff(a.indptr)), a.indices
         yield Graph(
             csr_array(a),
             names,
@@ -546,6 +547,7 @@ def _graphs() -> Iterator[Graph]:
             np.array([[1, -1], [0, 2]] * 3 + [[6, 0]], np.int32),
             None if directed else np.array([[0, 1]]),
             {"schema": 1, "sigma": 0.1, "text": "<&\"'> ü", "list": [1, None]},
+            distances=(row + column - 1) / 3,
         )
     yield Graph(csr_array((3, 3)))
 

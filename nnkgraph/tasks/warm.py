@@ -218,6 +218,15 @@ def _common_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
         nnkgraph.propagate(graph, some)
         nnkgraph.verify(x, graph)
 
+    def layout() -> None:
+        from scipy.sparse import random_array
+
+        from nnkgraph.tasks.layout import lay_out
+
+        draw = np.random.default_rng(0)
+        some: Any = random_array((1600, 1600), density=0.003, rng=draw, format="csr")
+        lay_out(nnkgraph.Graph(some + some.T))
+
     # Above some thousand rows every product serves both of its rows.
     many: Any = np.random.default_rng(0).normal(size=(1500, 3))
     large = (many, many.astype(np.float32))
@@ -245,7 +254,9 @@ def _common_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
             build(duplicates="keep"),
         ],
         "graphs": graphs,
+        "layout": layout,
         "classify": lambda: nnkgraph.classify(x, labels),
+        "audit": lambda: nnkgraph.audit(x, labels, k=5, duplicate=0.5),
         "compare": lambda: nnkgraph.compare(x, k=[5]),
         "doctor": lambda: nnkgraph.doctor(x, k=5),
         "explain": lambda: nnkgraph.explain(x, 7, k=5),

@@ -1,11 +1,15 @@
 """Whole graphs: small ones by hand, larger ones against independent code."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import SAMPLES, brute_force
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
 
 from nnkgraph.build.graph import build_graph
 from nnkgraph.data import Features
@@ -32,6 +36,47 @@ def same(a, b):
         and np.array_equal(a.adjacency.data, b.adjacency.data)
         and np.array_equal(a.errors, b.errors)
     )
+
+
+@pytest.mark.parametrize("rule", ["error", "max", "none"])
+@pytest.mark.parametrize(
+    ("options", "metric"),
+    [
+        ({}, "euclidean"),
+        ({"kernel": "laplacian", "connect": "mst", "k": 3}, "cityblock"),
+        ({"kernel": "cosine", "duplicates": "keep"}, "chord"),
+        ({"scale": "unit", "search": "pynndescent"}, "chord"),
+        ({"weights": "one", "connect": "mst", "k": 3}, "euclidean"),
+    ],
+)
+def test_edges_are_as_long_as_their_rows_are_apart(digits, rule, options, metric):
+    x = np.concatenate([digits[:150], digits[20:30]]).astype(float)
+    options = {"k": 8, "symmetrize": rule} | options
+    if rule == "none":
+        options["connect"] = "none"
+    graph = build_graph(x, **options)
+    names = {"cityblock": "manhattan"}
+    assert graph.provenance["metric"] == names.get(metric, metric)
+    if metric == "chord":
+        x, metric = x / np.linalg.norm(x, axis=1, keepdims=True), "euclidean"
+    row, column = graph.adjacency.nonzero()
+    wanted = cdist(x, x, metric)[row, column]
+    assert graph.distances == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+    assert (graph.distances == 0).sum() >= 10
+    if not graph.directed:
+        matrix = csr_array((graph.distances + 1, (row, column)))
+        assert (matrix != matrix.T).nnz == 0
+
+
+def test_distances_are_rounded_and_go_with_their_adjacency(digits):
+    exact = build_graph(digits[:100], k=8)
+    rounded = build_graph(digits[:100], k=8, digits=3)
+    shown = [float(f"{one:.3g}") for one in exact.distances]
+    assert rounded.distances.tolist() == shown
+    with pytest.raises(ParameterError, match="replace both"):
+        replace(exact, adjacency=exact.adjacency[:50, :50])
+    for kernel in ("linear", "polynomial:gamma=0.01"):
+        assert build_graph(digits[:100], k=8, kernel=kernel).distances is None
 
 
 def symmetric(graph):

@@ -1,5 +1,6 @@
 """Queries: neighborhoods of new points, and of old ones."""
 
+import csv
 import json
 
 import h5py
@@ -9,6 +10,7 @@ from conftest import SAMPLES
 from scipy import sparse
 from scipy.optimize import nnls
 
+import nnkgraph
 from bench.data import manifold
 from nnkgraph.build.graph import build_graph
 from nnkgraph.build.query import query
@@ -160,14 +162,71 @@ def test_tables_name_queries_and_rows(run, tmp_path):
     )
     assert result.code == 0, result.err
     lines = (tmp_path / "out.tsv").read_text().splitlines()
-    assert lines[0] == "# query\tneighbor\tweight\terror"
+    assert lines[0] == "# query\tneighbor\tweight\terror\tdistance"
     cells = [line.split("\t") for line in lines[1:3]]
     assert [cell[:2] for cell in cells] == [["q", "a"], ["q", "b"]]
     assert [float(cell[2]) for cell in cells] == pytest.approx([0.5, 0.5])
+    assert [float(cell[4]) for cell in cells] == [0.5, 0.5]
     assert lines[3].split("\t")[:3] == ["far", "", "0"]
+    assert len(lines[3].split("\t")) == 5
     report = json.loads(result.out)
     assert report["without_neighbors"] == 1
     assert report["certificate"]["nodes_failed"] == 0
+
+
+def test_neighbors_come_by_weight_with_distance_and_cosine(run, tmp_path):
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "q.npy", q := x[:9] + 0.3)
+    files = tmp_path / "x.npy", tmp_path / "q.npy"
+    for out in ("a.csv", "a.npz"):
+        done = run("query", *files, "--scale", "unit", "-o", tmp_path / out, "-k", 9)
+        assert done.code == 0, done.err
+    with (tmp_path / "a.csv").open() as file:
+        lines = list(csv.DictReader(line.removeprefix("# ") for line in file))
+    assert len(lines) > 20
+    for line in lines:
+        a, b = q[int(line["query"])], x[int(line["neighbor"])]
+        cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+        assert float(line["cosine"]) == pytest.approx(cosine, abs=1e-12)
+        chord = np.sqrt(2 - 2 * cosine)
+        assert float(line["distance"]) == pytest.approx(chord, abs=1e-9)
+    order = [(int(one["query"]), -float(one["weight"])) for one in lines]
+    assert order == sorted(order)
+    again = nnkgraph.read_answers(tmp_path / "a.npz")
+    found = nnkgraph.query(x, q, scale="unit", k=9)
+    assert (again.weights != found.weights).nnz == 0
+    assert np.array_equal(again.distances.data, found.distances.data)
+    assert np.array_equal(again.distances.indices, found.weights.indices)
+    assert np.array_equal(again.errors, found.errors)
+    assert again.provenance == found.provenance
+    told = run("info", tmp_path / "a.npz")
+    assert told.code == 0
+    for words in ("queries         9", "rows            60", "chord c between rows"):
+        assert words in told.out
+    known = json.loads(run("info", tmp_path / "a.npz", "--json").out)
+    assert known["metric"] == "chord"
+    assert known["distance"]["max"] == float(found.distances.data.max())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"distances": np.ones(2)},
+        {"errors": np.array([np.nan] * 3)},
+        {"query_ids": np.array(["a"])},
+        {"data": np.array(["x", "y"])},
+        {"indices": np.array([99] * 4)},
+    ],
+)
+def test_damaged_answers_are_refused(tmp_path, damage):
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    nnkgraph.write_answers(tmp_path / "a.npz", nnkgraph.query(x, x[:3] + 0.1, k=4))
+    with np.load(tmp_path / "a.npz") as file:
+        members = dict(file) | damage
+    np.savez(tmp_path / "a.npz", **members)
+    with pytest.raises(InputError):
+        nnkgraph.read_answers(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,14 @@ def random_case(n, m, seed):
     weights = rng.choice([0.0, 0.25, 0.5, 1.0], index.shape)
     weights[index < 0] = 0
     errors = rng.choice([0.1, 0.2, 0.3], n)
-    return Candidates(index, np.zeros(index.shape)), Neighborhoods(weights, errors)
+    far = lengths_of(np.arange(n)[:, np.newaxis], index)
+    far[index < 0] = np.inf
+    return Candidates(index, far), Neighborhoods(weights, errors)
+
+
+def lengths_of(i, j):
+    """Distances that are the same from both sides, and no others."""
+    return np.hypot(i + j, i * j + 0.1)
 
 
 def is_mapped(array):
@@ -84,7 +91,8 @@ def test_every_rule_is_what_it_says(rule, n, seed, min_degree):
     own = np.random.default_rng(seed).choice([1.0, 1e12], n, p=[0.8, 0.2])
     expected, lost = by_hand(rule, candidates, found, min_degree, own)
     settings = {"rule": rule, "min_weight": 0.0, "min_degree": min_degree, "own": own}
-    matrix, dropped, _ = symmetrize(candidates, found, **settings)
+    matrix, dropped, none = symmetrize(candidates, found, **settings)
+    assert none is None
     assert np.array_equal(matrix.toarray(), expected)
     assert dropped == lost
     matrix.check_format(full_check=True)
@@ -92,6 +100,10 @@ def test_every_rule_is_what_it_says(rule, n, seed, min_degree):
     assert (matrix.data != 0).all()
     if rule != "none":
         assert (matrix != matrix.T).nnz == 0
+    again, _, far = symmetrize(candidates, found, **settings, measured=True)
+    assert (again != matrix).nnz == 0
+    row, column = matrix.nonzero()
+    assert np.array_equal(far, lengths_of(row, column))
 
 
 def test_light_edges_are_dropped_in_the_end():
@@ -149,11 +161,15 @@ def test_directions_joined_through_files_are_the_same_bytes(rule, min_degree):
         "min_degree": min_degree,
         "own": rng.random(n),
         "first": rng.integers(0, 50, n),
+        "measured": True,
     }
-    candidates = Candidates(index, np.zeros(index.shape))
-    whole, dropped, _ = symmetrize(candidates, found, **settings)
+    far = lengths_of(np.arange(n)[:, np.newaxis], index)
+    candidates = Candidates(index, far)
+    whole, dropped, lengths = symmetrize(candidates, found, **settings)
     with limited(1):
-        matrix, lost, _ = symmetrize(candidates, found, **settings)
+        matrix, lost, others = symmetrize(candidates, found, **settings)
+    assert lengths.tobytes() == others.tobytes()
+    assert np.array_equal(lengths, lengths_of(*whole.nonzero()))
     assert is_mapped(matrix.data)
     assert lost == dropped
     for part in ("data", "indices", "indptr"):

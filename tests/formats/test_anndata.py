@@ -315,6 +315,17 @@ def test_distances_are_those_of_the_kernel(run, cells, kernel, metric):
     assert found.uns["neighbors"]["params"]["metric"] == scanpys
 
 
+def test_kernels_without_distances_leave_them_out(run, cells):
+    assert run("build", cells, "--into", cells).code == 0
+    done = run("build", cells, "--into", cells, "--kernel", "linear")
+    assert done.code == 0
+    assert "obsp/connectivities and uns/neighbors" in done.err
+    found = anndata.read_h5ad(cells)
+    assert set(found.obsp) == {"connectivities"}
+    assert "distances_key" not in found.uns["neighbors"]
+    assert "metric" not in found.uns["neighbors"]["params"]
+
+
 def test_features_of_another_file_may_go_in(run, cells, tmp_path):
     np.save(tmp_path / "x.npy", PCA)
     assert run("build", tmp_path / "x.npy", "--into", cells).code == 0
@@ -348,7 +359,6 @@ def test_scanpy_goes_on_with_the_graph(run, cells):
         (["-o", "g.npz", "--key-added", "a"], 2, "--into only"),
         (["--into", "cells.h5ad", "--key-added", "a/b"], 2, "cannot name"),
         (["--into", "cells.h5ad", "--symmetrize", "none"], 2, "undirected"),
-        (["--into", "cells.h5ad", "--kernel", "precomputed"], 2, "no distances"),
         (["--into", "cells.h5ad", "--format", "npy,npz"], 2, "--format"),
         (["--into", "-"], 2, "files only"),
         (["--into", "none.h5ad"], 3, "no such file"),
@@ -400,7 +410,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone(cells):
         file["new"] = 1
     changed = cells.read_bytes()
     with pytest.raises(OutputError, match="was changed"):
-        place.write(graph, np.zeros(graph.adjacency.nnz), "euclidean")
+        place.write(graph)
     assert cells.read_bytes() == changed
     assert [one.name for one in cells.parent.iterdir()] == [cells.name]
 

@@ -57,12 +57,18 @@ def full(*, directed=False, ids=True, candidates=True):
     )
 
 
+def measured(graph):
+    """Return the graph with distances that are the same from both sides."""
+    row, column = graph.adjacency.nonzero()
+    return dataclasses.replace(graph, distances=(row + column - 1) / 3)
+
+
 def assert_same(a, b):
     assert a.adjacency.shape == b.adjacency.shape
     for part in ("indptr", "indices", "data"):
         assert np.array_equal(getattr(a.adjacency, part), getattr(b.adjacency, part))
     assert (a.ids, a.directed, a.provenance) == (b.ids, b.directed, b.provenance)
-    for part in ("errors", "candidates"):
+    for part in ("errors", "candidates", "distances"):
         one, other = getattr(a, part), getattr(b, part)
         assert (one is None) == (other is None)
         assert one is None or np.array_equal(one, other)
@@ -172,6 +178,44 @@ def test_e11_equal_graphs_are_equal_bytes(tmp_path, suffix):
             + (side.read_bytes() if side.exists() else b"")
         )
     assert len(contents) == 1
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("directed", [False, True])
+def test_distances_go_with_the_edges(tmp_path, suffix, directed):
+    graph = measured(full(directed=directed, ids=False))
+    path = tmp_path / f"g.{suffix}"
+    formats.write_graph(path, graph)
+    assert_same(formats.read_graph(path), graph)
+    beside = tmp_path / f"g.{suffix}.nnk.npz"
+    if beside.exists() and suffix.startswith(("graphml", "gexf", "parquet")):
+        beside.unlink()  # these have a place for them
+        assert np.array_equal(formats.read_graph(path).distances, graph.distances)
+
+
+@pytest.mark.parametrize("suffix", ["graphml", "gexf"])
+def test_distances_read_bit_exact_in_networkx(tmp_path, suffix):
+    graph = measured(full(ids=False))
+    formats.write_graph(path := tmp_path / f"g.{suffix}", graph)
+    found = getattr(nx, f"read_{suffix}")(path)
+    far = nx.to_scipy_sparse_array(found, list("0123456"), weight="distance")
+    row, column = graph.adjacency.nonzero()
+    assert far.toarray()[row, column].tolist() == graph.distances.tolist()
+
+
+@pytest.mark.parametrize(
+    "change", [lambda d: d[:-1], lambda d: d + np.arange(len(d)), lambda d: -d]
+)
+@pytest.mark.parametrize("suffix", ["npz", "pyg.npz", "mtx"])
+def test_damaged_distances_are_refused(tmp_path, suffix, change):
+    graph, path = measured(full()), tmp_path / f"g.{suffix}"
+    formats.write_graph(path, graph)
+    place = path if suffix.endswith("npz") else tmp_path / "g.mtx.nnk.npz"
+    with np.load(place) as file:
+        members = dict(file)
+    np.savez(place, **members | {"distances": change(members["distances"])})
+    with pytest.raises(InputError, match="distance"):
+        formats.read_graph(path)
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -23,6 +23,7 @@ OPTIONAL = [
     ("plot", "matplotlib", ["plot", "graph.npz", "--what", "degrees", "-o", "a.png"]),
     ("plot", "matplotlib", ["compare", ROLL, "-k", "5", "-o", "a.png"]),
     ("plot", "matplotlib", ["explain", ROLL, "--node", "0", "-o", "a.png"]),
+    ("cluster", "graspologic", ["cluster", "graph.npz", "-o", "a.csv"]),
     ("arrow", "pyarrow", ["build", ROLL, "-o", "a.parquet"]),
     (
         "dask",

@@ -1,5 +1,6 @@
 """Searches: exact means the definition, ties and rounding included."""
 
+import json
 import subprocess
 import sys
 from concurrent.futures import BrokenExecutor
@@ -12,7 +13,9 @@ from conftest import brute_force
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nnkgraph
 from bench.data import topics
+from nnkgraph import formats
 from nnkgraph.build.graph import build_graph
 from nnkgraph.data import SparseRows, pairs
 from nnkgraph.errors import InputError, ParameterError
@@ -440,3 +443,32 @@ class TestPrecomputed:
 
 def test_the_warm_start_leaves_alone_what_it_does_not_know():
     _make_cacheable(SimpleNamespace(py_func=None))  # as of a numba with other names
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5"])
+def test_candidates_name_their_rows_and_are_refused_for_others(run, tmp_path, suffix):
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    text = "id,a,b,c\n" + "".join(
+        f"n{i},{a},{b},{c}\n" for i, (a, b, c) in enumerate(rows)
+    )
+    (tmp_path / "x.csv").write_text(text)
+    (tmp_path / "y.csv").write_text(text.replace("n7,", "m,"))
+    knn = tmp_path / f"knn.{suffix}"
+    assert run("search", tmp_path / "x.csv", "-o", knn, "-k", 5).code == 0
+    assert formats.candidate_ids(knn) == tuple(f"n{i}" for i in range(40))
+    known = json.loads(run("info", knn, "--json").out)
+    assert (known["rows"], known["k"], known["metric"]) == (40, 5, "euclidean")
+    assert known["ids"] == "yes"
+    _, distance = formats.read_candidates(knn)
+    assert known["distance"]["max"] == distance.max()
+    search = "--search", f"precomputed:path={knn}"
+    done = run("build", tmp_path / "x.csv", *search, "-k", 5, "-o", tmp_path / "g.npz")
+    assert done.code == 0, done.err
+    done = run("build", tmp_path / "y.csv", *search, "-k", 5, "-o", tmp_path / "g.npz")
+    assert done.code == 3
+    assert "row 7 (counted from 0) is 'n7', and 'm' in the features" in done.err
+    found = nnkgraph.find_candidates(nnkgraph.read_features(tmp_path / "x.csv"), k=5)
+    with pytest.raises(InputError, match="row 7"):
+        nnkgraph.build_graph(
+            nnkgraph.read_features(tmp_path / "y.csv"), k=5, candidates=found
+        )

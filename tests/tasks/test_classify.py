@@ -11,9 +11,9 @@ from scipy.optimize import nnls
 from sklearn.neighbors import KNeighborsClassifier
 
 from nnkgraph.build.query import query
-from nnkgraph.data.labels import Labels
+from nnkgraph.data.labels import Labels, folds_of
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.tasks.classify import classify, draw_test_rows, folds_of
+from nnkgraph.tasks.classify import classify, draw_test_rows
 from nnkgraph.tasks.classify._trials import winners
 
 
@@ -251,6 +251,66 @@ def test_strange_and_missing_classes_of_test_rows_are_said():
     assert "2 test rows have no label" in found.warnings[1]
 
 
+def test_rows_without_a_label_are_left_out_and_counted():
+    x, y = clouds()
+    known = np.random.default_rng(1).random(150) < 0.8
+    labels = np.where(known, y, np.nan)
+    own = {"k": 9, "methods": ["nnk"], "scale": "standard"}
+    a = classify(x, labels, x[:30], y[:30], **own)
+    b = classify(x[known], y[known], x[:30], y[:30], **own)
+    assert a.lines == b.lines
+    assert a.about["left_out"] == (~known).sum()
+    assert f"{(~known).sum()} of 150 training rows have no label" in a.notes[0]
+    split = np.arange(150) % 4 == 0
+    a = classify(x, labels, split=split, **own)
+    there = known | split
+    b = classify(x[there], labels[there], split=split[there], **own)
+    assert a.lines == b.lines
+    assert a.predictions.rows.tolist() == np.flatnonzero(split).tolist()
+
+
+@pytest.mark.parametrize("k", [9, [5, 9]])
+def test_cross_validation_predicts_every_row_by_the_other_folds(k):
+    x, y = clouds()
+    labels = np.where(np.arange(150) % 7 == 3, np.nan, y)
+    rows = np.flatnonzero(np.arange(150) % 7 != 3)
+    found = classify(x, labels, k=k, sigma=1.0, cv=3, predict=True)
+    own = found.predictions
+    assert own.rows.tolist() == rows.tolist()
+    fold = folds_of(y[rows], 3, 0)
+    for one in range(3):
+        out, rest = rows[fold == one], rows[fold != one]
+        for at, line in enumerate(found.lines):
+            hand = {"k": line["k"], "sigma": 1.0, "methods": [line["method"]]}
+            by_hand = classify(x[rest], y[rest], x[out], y[out], **hand).predictions
+            got = own.weights[fold == one, at]
+            np.testing.assert_array_equal(got, by_hand.weights[:, 0])
+    for at, line in enumerate(found.lines):
+        assert (own.predicted[:, at] != own.truth).sum() == line["wrong"]
+    assert classify(x, labels, k=k, sigma=1.0, cv=3).predictions is None
+
+
+def test_cross_validated_predictions_go_to_a_table(run, tmp_path):
+    x, y = clouds()
+    names = [f"r{at}" for at in range(150)]
+    lines = [f"{n},{a},{b}" for n, (a, b) in zip(names, x[:, :2], strict=True)]
+    (tmp_path / "x.csv").write_text("id,u,v\n" + "\n".join(lines) + "\n")
+    kinds = ["NA" if at % 10 == 0 else "abc"[one] for at, one in enumerate(y)]
+    (tmp_path / "y.csv").write_text("label\n" + "\n".join(kinds) + "\n")
+    call = ("classify", tmp_path / "x.csv", "--labels", tmp_path / "y.csv")
+    result = run(*call, "--method", "nnk", "--json", "-o", tmp_path / "p.csv")
+    assert result.code == 0, result.err
+    assert "15 of 150 training rows have no label: left out" in result.err
+    assert "p.csv: 135 rows predicted" in result.err
+    with (tmp_path / "p.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [one["id"] for one in table] == [n for n in names if int(n[1:]) % 10]
+    assert [one["class"] for one in table] == [k for k in kinds if k != "NA"]
+    wrong = sum(one["class"] != one["predicted"] for one in table)
+    facts = json.loads(result.out)
+    assert (wrong, facts["left_out"]) == (facts["wrong"], 15)
+
+
 def test_a_rare_class_does_not_stop_cross_validation():
     x, y = clouds()
     y = y.copy()
@@ -295,7 +355,8 @@ def test_what_cannot_be_asked(options, error, message):
     [
         ([0, 1], "2 labels, but train has 150 rows"),
         (np.zeros(150, int), "nothing to tell apart"),
-        (np.where(np.arange(150) < 3, np.nan, np.arange(150) % 2), "3 of 150"),
+        (np.full(150, np.nan), "all 150 training rows lack a label"),
+        (np.where(np.arange(150) < 9, np.nan, 1.0), "nothing to tell apart"),
     ],
 )
 def test_labels_that_teach_nothing_are_refused(labels, message):
@@ -393,7 +454,6 @@ def test_ids_go_through_and_match_labels(run, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "code", "message"),
     [
-        (("-o", "p.csv"), 2, "predictions need a test part"),
         (("--test-size", "0.5", "-o", "p.txt"), 2, "ends in none of"),
         (("--test-size", "1"), 2, "--test-size"),
         (("--sigma", "1,zero"), 2, "neither a positive number nor a rule"),

@@ -506,3 +506,23 @@ def test_numbers_along_the_picture_have_no_offset(seven):
 def test_a_method_without_an_error_is_refused():
     with pytest.raises(ParameterError, match="no error J"):
         explain(SMALL, 0, method="kstar")
+
+
+def test_a_graph_names_the_rows_and_angles_have_a_cosine(run, tmp_path):
+    x = np.random.default_rng(0).normal(size=(50, 4))
+    np.save(tmp_path / "x.npy", x)
+    graph = build_graph(x, ids=[f"n{i}" for i in range(50)], k=6, kernel="cosine")
+    write_graph(tmp_path / "g.npz", graph)
+    how = "explain", tmp_path / "x.npy", "--graph", tmp_path / "g.npz", "--node", "n9"
+    known = json.loads(run(*how, "--json").out)
+    assert (known["node"], known["metric"]) == (9, "chord")
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    for entry in known["candidates"]:
+        assert entry["id"] == f"n{entry['node']}"
+        assert entry["cosine"] == pytest.approx(unit[9] @ unit[entry["node"]])
+        chord = np.linalg.norm(unit[9] - unit[entry["node"]])
+        assert entry["distance"] == pytest.approx(chord)
+    table = run(*how).out
+    assert table.split()[:4] == ["#", "node", "distance", "cosine"]
+    assert table.splitlines()[1].split()[1] == known["candidates"][0]["id"]
+    assert "chord c between rows of length 1" in table

@@ -12,6 +12,7 @@ from nnkgraph.data.labels import Labels
 from nnkgraph.errors import InputError
 from nnkgraph.formats import read_features, read_values, write_graph
 from nnkgraph.tasks import plot
+from nnkgraph.tasks.findings import Findings
 from nnkgraph.tasks.layout import lay_out
 from nnkgraph.tasks.plot import _adjacency, _network
 from nnkgraph.tasks.plot._adjacency import matrix_cells
@@ -162,14 +163,44 @@ def test_every_class_of_up_to_24_looks_different(count):
     assert len(drawn) == len({m.get_marker() for m in marks}) == len(wanted)
 
 
-def test_more_classes_lie_on_a_scale():
-    labels = Labels.of(np.where(np.arange(N) == 5, np.nan, np.arange(N)))
+def test_of_more_classes_the_ten_largest_are_named():
+    codes = np.sort(np.append(np.arange(26), np.arange(14)))  # 0 to 13 have two nodes
+    labels = Labels.of(np.where(np.arange(N) == 39, np.nan, codes))
     figure = draw(some_graph(), labels=labels)
-    assert not [one for one in figure.legends if len(one.legend_handles) > 2]
-    bar = figure.axes[-1]
-    assert [t.get_text() for t in bar.get_yticklabels()][::7] == ["0", "39"]
-    colors = dots_of(figure.axes[0])[0].get_facecolors()
-    assert len(np.unique(colors, axis=0)) == N
+    marks = {m.get_label(): m.get_color() for m in figure.legends[0].legend_handles}
+    assert list(marks) == [
+        *(f"{at} (2)" for at in range(10)),
+        *("15 others (19)", "no label"),
+    ]
+    colors = [to_hex(one) for one in dots_of(figure.axes[0])[0].get_facecolors()]
+    assert colors[:20:2] == colors[1:20:2] == list(marks.values())[:10]
+    assert set(colors[20:39]) == {marks["15 others (19)"]}
+
+
+def test_of_many_nodes_a_sample_is_drawn_that_keeps_clusters():
+    clusters = Labels.of(np.arange(N) // 20)
+    figure = draw(some_graph(), clusters=clusters, most=20, seed=1)
+    offsets = np.concatenate([c.get_offsets() for c in dots_of(figure.axes[0])])
+    there = [at for at in range(N) if (PLACES[at, :2] == offsets).all(axis=1).any()]
+    assert len(there) == 20
+    assert np.bincount(np.array(there) // 20).tolist() == [10, 10]
+    net = nx.from_scipy_sparse_array(some_graph().adjacency).subgraph(there)
+    assert len(lines_of(figure.axes[0]).get_segments()) == net.number_of_edges()
+    two = draw(some_graph(), some_graph(1), clusters=clusters, most=20, seed=1)
+    for panel in two.axes[:2]:
+        assert np.array_equal(dots_of(panel)[0].get_offsets(), offsets)
+
+
+def test_findings_are_ringed():
+    rows = {"id": ["4", "4", "9"], "other": ["5", "", ""], "score": [1, 2, 3]}
+    kinds = {"finding": ["near-duplicate", "outlier", "outlier"]}
+    found = Findings.of(rows | kinds, N, None)
+    figure = draw(some_graph(), findings=found)
+    _, near, odd = dots_of(figure.axes[0])
+    assert np.array_equal(near.get_offsets(), PLACES[[4, 5], :2])
+    assert np.array_equal(odd.get_offsets(), PLACES[[4, 9], :2])
+    named = {m.get_label() for m in figure.legends[0].legend_handles}
+    assert {"near-duplicate (1)", "outlier (2)"} <= named
 
 
 def test_values_are_colored_on_one_scale_for_both_panels():
@@ -430,7 +461,7 @@ def test_nodes_that_are_left_out_are_said(run, files):
 
 def test_a_graph_without_coordinates_is_laid_out_and_that_is_said(run, files):
     result = run("plot", "g.npz", "-o", "fig.png")
-    assert "g.npz: laid out by the number of edges between nodes" in result.err
+    assert "g.npz: laid out by the edges between nodes" in result.err
     assert "40 nodes drawn" in result.err
 
 
@@ -462,6 +493,18 @@ def test_components_and_isolated_nodes_have_rooms_of_their_own():
             assert (low > other_high).any() or (high < other_low).any()
     assert np.abs(at).max() == 0.5
     assert len(np.unique(at.round(6), axis=0)) == len(at)
+
+
+def test_groups_of_a_graph_that_no_plane_holds_lie_apart():
+    sizes = [60] * 30  # more nodes than the smallest level has
+    net = nx.random_partition_graph(sizes, 0.25, 0.002, seed=4)
+    at = lay_out(as_graph(net))
+    group = np.repeat(np.arange(30), 60)
+    near = np.argsort(((at[:, np.newaxis] - at) ** 2).sum(axis=2), axis=1)[:, 1:6]
+    assert (group[near] == group[:, np.newaxis]).mean() > 0.9
+    assert np.array_equal(at, lay_out(as_graph(net)))
+    width, height = np.ptp(at, axis=0)
+    assert width >= 0.95 * height
 
 
 def test_equal_graphs_have_equal_layouts_whatever_weights_and_directions():

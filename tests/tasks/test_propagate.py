@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from nnkgraph import formats
 from nnkgraph.build.graph import build_graph
 from nnkgraph.data import Graph
-from nnkgraph.data.labels import Labels
+from nnkgraph.data.labels import Labels, folds_of
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.tasks.laplacian import can_factor, fill
 from nnkgraph.tasks.propagate import Propagator, errors, propagate, sample
@@ -271,7 +271,122 @@ def test_the_command_says_which_nodes_labels_do_not_reach(run, tmp_path):
     assert "only one class" in result.err
 
 
+def left_out(graph, codes, classes, laplacian):
+    """The share of a label's own class, and the heaviest, by propagating without it."""
+    ready, shares, best = Propagator(graph), [], []
+    for node in np.flatnonzero(codes >= 0):
+        rest = codes.copy()
+        rest[node] = -1
+        found = ready(rest, classes, laplacian=laplacian, solver="factor")
+        weights = found.weights[node]
+        shares.append(weights[codes[node]] / weights.sum())
+        best.append(found.codes[node])
+    return np.array(shares), np.array(best)
+
+
+@pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 1.0])
+def test_a_check_is_what_propagation_without_each_label_says(blobs, share, laplacian):
+    graph, classes = blobs
+    drawn = np.random.default_rng(7)
+    codes = np.where(drawn.random(500) < share, classes, -1)
+    labels = Labels.of(codes.astype(float), minus_one=True)
+    codes = labels.codes
+    shares, best = left_out(graph, codes, len(labels.classes), laplacian)
+    # Few labels are within what steps may cost.
+    for solver in ("factor", "auto") + ("cg",) * (share < 0.1):
+        how = {"laplacian": laplacian, "solver": solver, "check": True}
+        found = propagate(graph, labels, **how).checked
+        assert found.facts["how"] == "exact"
+        np.testing.assert_allclose(found.confidence, shares, atol=1e-9)
+        np.testing.assert_array_equal(found.suggested, best)
+        np.testing.assert_array_equal(found.nodes, np.flatnonzero(codes >= 0))
+        assert found.facts["others"] == (best != found.codes).sum()
+
+
+def test_a_check_finds_labels_that_were_flipped(blobs):
+    graph, classes = blobs
+    codes = classes.copy()
+    flipped = np.random.default_rng(0).choice(500, 20, replace=False)
+    codes[flipped] = (codes[flipped] + 1) % 3
+    found = propagate(graph, Labels.of(codes), check=True).checked
+    least = np.argsort(found.confidence, kind="stable")[:20]
+    assert len(np.intersect1d(least, flipped)) >= 10
+    assert (found.suggested[flipped] == classes[flipped]).mean() > 0.7
+
+
+def test_labels_that_no_other_reaches_are_not_checked():
+    w = np.zeros((7, 7))
+    w[[0, 2, 3, 5], [1, 3, 4, 6]] = 1.0
+    labels = Labels.of(["a", "", "a", "", "b", "a", "a"])
+    found = propagate(graph_of(w + w.T), labels, check=True).checked
+    assert found.suggested.tolist() == [-1, 1, 0, 0, 0]
+    np.testing.assert_array_equal(found.confidence, [np.nan, 0, 0, 1, 1])
+    assert found.facts["unreached"] == 1
+
+
+def test_a_check_sees_other_labels_through_the_weakest_edges():
+    # All but a hair of what leaves node 0 comes back to it.
+    weak = np.array([[0, 1, 0, 0], [1, 0, 1e-17, 3e-17], [0, 1e-17, 0, 0]])
+    weak = np.vstack([weak, [0, 3e-17, 0, 0]])
+    found = propagate(graph_of(weak), Labels.of(["a", "", "a", "b"]), check=True)
+    np.testing.assert_allclose(found.checked.confidence, [0.25, 1, 0], atol=1e-6)
+
+
+def test_a_check_by_folds_leaves_out_a_tenth_of_every_class_at_a_time(
+    blobs, monkeypatch
+):
+    graph, classes = blobs
+    codes = np.where(np.arange(500) % 2, classes, -1)
+    labels = Labels.of(codes.astype(float), minus_one=True)
+    monkeypatch.setattr("nnkgraph.tasks.propagate._MOST_WORK", 0)
+    found = propagate(graph, labels, check=True, seed=4).checked
+    assert found.facts["how"] == "folds"
+    nodes = np.flatnonzero(codes >= 0)
+    fold = folds_of(codes[nodes], 10, 4)
+    for one in range(10):
+        rest = codes.copy()
+        rest[nodes[fold == one]] = -1
+        weights = Propagator(graph)(rest, 3).weights[nodes[fold == one]]
+        own = weights[np.arange(len(weights)), codes[nodes[fold == one]]]
+        np.testing.assert_allclose(
+            found.confidence[fold == one], own / weights.sum(axis=1)
+        )
+    exact = left_out(graph, codes, 3, "combinatorial")[0]
+    assert np.abs(found.confidence - exact).mean() < 0.1
+
+
+@pytest.mark.parametrize("name", ["k.csv", "k.npz"])
+def test_the_command_writes_what_known_labels_would_be(run, files, name):
+    call = ("propagate", files / "g.npz", "--labels", files / "y.npy", "--check")
+    result = run(*call, "--sample", "0.5", "--json", "-o", files / name)
+    assert result.code == 0, result.err
+    facts = json.loads(result.out)["check"]
+    assert f"{facts['labels']} labels, each left out by itself" in result.err
+    if name == "k.csv":
+        with (files / name).open() as file:
+            table = list(csv.DictReader(file))
+        assert list(table[0]) == ["id", "label", "confidence", "suggested"]
+        other = [one for one in table if one["label"] != one["suggested"]]
+        assert all(0 <= float(one["confidence"]) <= 1 for one in table)
+    else:
+        with np.load(files / name) as table:
+            other = np.flatnonzero(table["label"] != table["suggested"])
+    assert len(other) == facts["others"]
+
+
+def test_a_check_with_one_class_says_nothing(run, files):
+    np.save(files / "one.npy", np.zeros(500, int))
+    call = ("propagate", files / "g.npz", "--labels", files / "one.npy", "--check")
+    result = run(*call, "-o", files / "k.csv")
+    assert result.code == 0
+    assert "only one class: a check says nothing" in result.err
+
+
 MISTAKES = [
+    ("--labels y.npy --check --truth y.npy -o a.csv", 2, "leave out --truth"),
+    ("--labels short.npy --check -o a.csv", 3, "short.npy: 3 labels, but"),
+    ("--labels none.csv --check -o a.csv", 3, "all 500 labels are missing"),
     ("--labels short.npy -o a.csv", 3, "short.npy: 3 labels, but"),
     ("--labels none.csv -o a.csv", 3, "none.csv: all 500 labels are missing"),
     ("--labels y.npy --truth short.npy -o a.csv", 3, "short.npy: 3 labels"),

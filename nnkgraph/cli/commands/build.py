@@ -185,8 +185,6 @@ def _made(
     progress: outcome.Measured,
 ) -> dict[str, Any]:
     """Build and write a graph, or a shard of one; return what is known about it."""
-    from nnkgraph.build.graph import edge_distances
-    from nnkgraph.build.settings import kernel_of
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     running: dict[str, Any] = {"resume": job.resume, "progress": progress}
@@ -205,12 +203,10 @@ def _made(
             if place is None:
                 formats.write_graph(job.output, graph, format=job.write_format)
             else:
-                kernel = kernel_of(settings["kernel"], settings["sigma"])
-                scale = settings["scale"]
-                place.write(
-                    graph, *edge_distances(matrix, graph.adjacency, kernel, scale)
-                )
+                place.write(graph)
                 *matrices, about = place.keys.paths
+                if graph.distances is None:
+                    matrices.pop()
                 names = f"{', '.join(matrices)} and {about}"
                 talk.summary(f"{job.output}: holds {names} now")
     if job.resume:
@@ -245,13 +241,10 @@ def _target(
 
 def _defaults_into(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that nobody has made, so that no cell stays alone."""
-    from nnkgraph.build.graph import check_distances
-
     if settings["symmetrize"] == "none":
         raise ParameterError("--into needs an undirected graph: use another rule")
     method = registry.create("methods", settings["method"])
     kernel = registry.create("kernels", settings["kernel"])
-    check_distances(kernel)
     made: dict[str, Any] = {}
     if settings["preset"] is not None:
         return made

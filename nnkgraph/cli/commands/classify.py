@@ -10,7 +10,6 @@ import nnkgraph
 from nnkgraph import formats
 from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, label_columns, say_order
-from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from nnkgraph.tasks.classify import Classified
@@ -90,7 +89,8 @@ def confusion_table(title: str, classes: list[str], table: list[list[int]]) -> s
 @options.shared("preset kernel scale search workers executor")
 @options.seed("Draws the test part and the folds.")
 @options.output(
-    "Predictions of the test rows, weights of the classes and J: .csv or .npz."
+    "Predictions of the test rows, or of all in cross-validation, with weights of the "
+    "classes and J: .csv or .npz."
 )
 @options.for_features
 @options.shared("no_clobber json")
@@ -115,12 +115,15 @@ def command(
     Test on other files (--test), on marked rows (--split) or on a random part
     (--test-size). Of several values of k, sigma and lc, cross-validation within the
     training part chooses for every method: fewest mistakes, then the smallest k, then
-    the smallest sigma or lc. Without a test part, its error is the result.
+    the smallest sigma or lc. Without a test part, its error is the result, and OUTPUT
+    has what every row is taken for by the other folds. Rows of TRAIN without a label
+    (empty, NaN, NA, or -1 among 0, 1, ...) are left out and counted.
 
     \b
     Examples:
       nnkgraph classify train.npy --labels y.npy \\
         --test test.npy --test-labels t.npy
+      nnkgraph classify table.csv --labels y.csv -o every.csv
       nnkgraph classify data.npz::X --labels data.npz::y --split data.npz::split
       nnkgraph classify table.csv --labels y.csv --test-size 0.3 -o classes.csv
       nnkgraph classify data.npz::X --labels data.npz::y --scale standard --cv 5 \\
@@ -132,11 +135,6 @@ def command(
         split = f"{split}::split" if many else split
     files.expect(train, labels, test, test_labels, split)
     if output is not None:
-        if not (test or split or settings["test_size"]):
-            raise ParameterError(
-                f"{output}: predictions need a test part: give --test, --split or "
-                "--test-size"
-            )
         files.check_file(output, (".csv", ".npz"))
     inside = label_columns(train, labels, split)
     files.table["drop"] += tuple(inside)
@@ -144,15 +142,24 @@ def command(
     if inside:
         talk.summary(f"{train}: left out, because labels are no features: {inside[0]}")
     points = files.more_rows(test) if test else None
-    y = files.labels(labels, known=x.ids)
-    truth, marks = (
-        files.labels(one, known=rows and rows.ids) if one else None
-        for one, rows in ((test_labels, points), (split, x))
-    )
+    y = files.labels(labels, known=x.ids, minus_one=True)
+    truth = marks = None
+    if test_labels:
+        known = points and points.ids
+        truth = files.labels(test_labels, known=known, minus_one=True)
+    if split:
+        marks = files.labels(split, known=x.ids)
     say_order(train, x.ids, y, marks, graph=False)
     stages = progress.Progress()
     found = nnkgraph.classify(
-        x, y, points, truth, split=marks, progress=stages, **settings
+        x,
+        y,
+        points,
+        truth,
+        split=marks,
+        predict=output is not None,
+        progress=stages,
+        **settings,
     )
     if output is not None:
         from nnkgraph.tasks.tables import as_csv, as_npz
@@ -168,7 +175,8 @@ def command(
     )
     talk.warning(*found.warnings)
     if output is not None:
-        talk.summary(f"{output}: {about['test_rows']} rows predicted")
+        predicted = about["test_rows"] or about["rows"]
+        talk.summary(f"{output}: {predicted} rows predicted")
     facts = {**found.facts, "seconds": stages.seconds}
     talk.data(talk.json_text(facts) if json else _lines(found))
 

@@ -7,29 +7,35 @@ from typing import Any
 import click
 
 import nnkgraph
-from nnkgraph.cli import options, progress, talk
+from nnkgraph.cli import options, outcome, progress, talk
 from nnkgraph.cli.files import Files, read_graph
 from nnkgraph.errors import ParameterError, QualityError
-
-_SHORT = 8
-"""Ids up to this length stand for their nodes; longer ones come last in a line."""
-
 
 _ROUNDING = 1e-12
 """Residuals below this are what arithmetic leaves of zero."""
 
 
 def table_of(entries: list[dict[str, Any]]) -> str:
-    """Return aligned columns, numbers to the right."""
+    """Return aligned columns, numbers to the right.
+
+    Ids stand for their nodes where the lines fit a terminal; else they come last.
+    """
     ids = [talk.printable(entry["id"]) for entry in entries if entry["id"] is not None]
-    named = bool(ids) and max(map(len, ids)) <= _SHORT
-    head = ["#", "node", "distance", "K", "weight", "residual", "behind", "term"]
-    cells = [[*head, "pairwise"], *(_cells(entry, named=named) for entry in entries)]
-    lines = talk.aligned(cells, left=0).split("\n")
-    if ids and not named:
+    lines = _lines(entries, named=bool(ids))
+    if ids and max(map(len, lines)) > talk.WIDTH:
+        lines = _lines(entries, named=False)
         last = ["id", *ids]
         lines = [f"{line}  {one}" for line, one in zip(lines, last, strict=True)]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _lines(entries: list[dict[str, Any]], *, named: bool) -> list[str]:
+    head = ["#", "node", "distance", "cosine", "K", "weight", "residual", "behind"]
+    cells = [[*head, "term", "pairwise"]]
+    cells += (_cells(entry, named=named) for entry in entries)
+    if not any(entry["cosine"] is not None for entry in entries):
+        cells = [[*line[:3], *line[4:]] for line in cells]
+    return talk.aligned(cells, left=0).split("\n")
 
 
 def _cells(entry: dict[str, Any], *, named: bool) -> list[str]:
@@ -45,6 +51,7 @@ def _cells(entry: dict[str, Any], *, named: bool) -> list[str]:
         str(entry["rank"]),
         _short(entry["id" if named else "node"]),
         _short(entry["distance"], 3),
+        _short(entry["cosine"], 3),
         _short(entry["similarity"], 3),
         _short(entry["weight"], 3) if entry["kept"] else "dropped",
         "0" if abs(entry["residual"]) < _ROUNDING else f"{entry['residual']:.2g}",
@@ -68,6 +75,7 @@ def below(facts: dict[str, Any]) -> str:
         ("sum of weights", facts["weight_sum"]),
         ("effective neighbors", facts["effective_neighbors"]),
         ("sigma", facts["sigma"]),
+        ("distance", outcome.METRICS.get(facts["metric"], "-")),
         ("certificate", facts["certificate"]),
     ]
     if against:

@@ -1,7 +1,7 @@
-"""nnkgraph info: what a graph is like."""
+"""nnkgraph info: what a graph is like, or another result."""
 
-from nnkgraph.cli import options, talk
-from nnkgraph.cli.files import Files, read_graph
+from nnkgraph.cli import options, outcome, talk
+from nnkgraph.cli.files import Files, read_result
 
 _LONGEST = 63
 """Characters of a fact that fit a line; --json has all of it."""
@@ -12,22 +12,23 @@ _LONGEST = 63
 @options.for_graph
 @options.shared("json")
 def command(graph: str, files: Files, json: bool) -> None:
-    """Print nodes, edges, degrees, components and weights of GRAPH.
+    """Print nodes, edges, degrees, components, weights and distances of GRAPH.
 
-    And its provenance: the parameters that it was built with. --json prints long
-    values in full.
+    And its provenance: the parameters that it was built with. GRAPH may also be what
+    search or query wrote. --json prints long values in full.
 
     \b
     Examples:
       nnkgraph info graph.npz
       nnkgraph info graph.graphml --json
     """
-    from nnkgraph.build.report import description
+    from nnkgraph.build.report import description_of
 
-    known = description(read_graph(graph, files.format))
+    known = description_of(*read_result(graph, files.format))
     if json:
         talk.data(talk.json_text(known))
         return
+    known["metric"] = outcome.METRICS.get(known["metric"], "-")
     for name, value in known.items():
         text = _short(value)
         if isinstance(value, dict):

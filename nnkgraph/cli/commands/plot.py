@@ -1,6 +1,8 @@
 """nnkgraph plot: a picture of a graph."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -8,8 +10,13 @@ from nnkgraph.cli import options, progress, talk, types
 from nnkgraph.cli.files import Files, read_graph, say_order
 from nnkgraph.errors import ParameterError
 
+if TYPE_CHECKING:
+    from nnkgraph.data import Graph
+
 _MANY = {"degrees": "degree", "errors": "error"}
 """What --what calls these values, which --values takes as well."""
+
+_OF_NODES = ("labels", "clusters", "audit", "values")
 
 
 @options.command
@@ -31,6 +38,7 @@ _MANY = {"degrees": "degree", "errors": "error"}
     "--beside", "A second graph, drawn beside it on the same scales.", metavar="GRAPH2"
 )
 @options.file("--labels", "Classes that color the nodes, or order the matrix.")
+@options.drawn
 @options.file(
     "--values", "Numbers that color the nodes.", metavar="FILE[::ITEM]|degree|error"
 )
@@ -65,9 +73,11 @@ def command(
 ) -> None:
     """Draw GRAPH as .png, .svg or .pdf, or what --what names.
 
-    Without --coords nodes are laid out so that their distances follow the number of
-    edges between them; components lie beside each other. Two graphs share places,
-    limits, colors and the scale of weights. Of more than 20,000 edges an .svg or .pdf
+    Without --coords nodes are laid out by their edges: as far apart as along the edges
+    where a plane has room for that, else by forces that show groups; components lie
+    beside each other. Two graphs share places,
+    limits, colors and the scale of weights. Of large graphs a sample is drawn that
+    keeps clusters. Of more than 20,000 edges an .svg or .pdf
     holds a picture instead of every line. A matrix of more than 400 nodes shows blocks
     of nodes. Needs matplotlib: pip install 'nnkgraph[plot]'.
 
@@ -77,6 +87,7 @@ def command(
       nnkgraph plot graph.npz --coords points.npy -o graph.png
       nnkgraph plot knn.npz --beside nnk.npz --coords points.npy -o both.png
       nnkgraph plot graph.npz --coords points.h5::x --labels points.h5::y -o y.pdf
+      nnkgraph plot graph.npz --clusters clusters.csv --audit audit.csv -o map.png
       nnkgraph plot graph.npz --what degrees -o degrees.svg
       nnkgraph plot graph.npz --what adjacency --labels y.csv -o matrix.png
     """
@@ -86,14 +97,15 @@ def command(
     _check_options(what, given)
     named = [graph, beside] if beside else [graph]
     of_file = None if given["values"] in _MANY.values() else given["values"]
-    files.expect(given["coords"], given["labels"], of_file, others=named)
+    tables = [given[name] for name in ("coords", "labels", "clusters")]
+    files.expect(*tables, of_file, others=[*named, given["audit"]])
     files.check_file(output, plot.SUFFIXES)
     plot.new_figure(1, 1)  # a missing package is said before the work, not after it
     graphs = [(name, read_graph(name)) for name in named]
-    read = _read(given, files, graphs[0][1].ids)
+    read = _read(given, files, graphs[0][1])
     if what == "graph" and given["coords"] is None:
         read["coordinates"] = plot.laid_out(graphs, progress=progress.Progress())
-    rows = [read[name] for name in ("coordinates", "labels", "values")]
+    rows = [read[name] for name in ("coordinates", "labels", "clusters", "values")]
     for name, one in graphs:
         say_order(name, one.ids, *(row for row in rows if not isinstance(row, str)))
     if what == "graph":
@@ -113,17 +125,17 @@ def command(
             f"{'is' if left_out == 1 else 'are'} left out"
         )
     if what == "graph" and given["coords"] is None:
-        talk.summary(
-            f"{graph}: laid out by the number of edges between nodes; or give --coords"
-        )
+        talk.summary(f"{graph}: laid out by the edges between nodes; or give --coords")
     nodes = graphs[0][1].n_nodes
     some = f"{nodes - left_out} of {nodes}" if left_out and not beside else f"{nodes}"
+    if what == "graph" and nodes - left_out > given["sample"]:
+        some = f"{given['sample']} (a sample, --sample) of {nodes}"
     talk.summary(f"{output}: {what} of {some} nodes drawn")
 
 
 def _check_options(what: str, given: dict[str, Any]) -> None:
     """Refuse what would have no effect."""
-    for name in ("coords", "labels", "values", "edges", "axes", "view"):
+    for name in (*_OF_NODES, "coords", "edges", "axes", "view"):
         kinds = ("graph", "adjacency") if name == "labels" else ("graph",)
         if given[name] is not None and what not in kinds:
             raise ParameterError(
@@ -133,23 +145,27 @@ def _check_options(what: str, given: dict[str, Any]) -> None:
     for name in ("axes", "view"):
         if given[name] is not None and given["coords"] is None:
             raise ParameterError(f"--{name} is of use with --coords FILE only")
-    if given["labels"] is not None and given["values"] is not None:
+    if sum(given[name] is not None for name in ("labels", "clusters", "values")) > 1:
         raise ParameterError(
-            "nodes have one color each: --labels or --values, not both"
+            "nodes have one color each: --labels, --clusters or --values, not both"
         )
 
 
-def _read(
-    given: dict[str, Any], files: Files, ids: tuple[str, ...] | None
-) -> dict[str, Any]:
+def _read(given: dict[str, Any], files: Files, graph: Graph) -> dict[str, Any]:
     """Read what belongs to the nodes, and put it beside the other options."""
-    coords, labels, values = given["coords"], given["labels"], given["values"]
+    coords, ids = given["coords"], graph.ids
+    labels, clusters, audit, values = (given[name] for name in _OF_NODES)
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
+    found |= {"clusters": None, "findings": None}
     if coords is not None:
         found["coordinates"] = files.coordinates(coords, ids, format=files.format)
     if labels is not None:
         found["labels"] = files.labels(labels, known=ids, minus_one=True)
+    if clusters is not None:
+        found["clusters"] = files.clusters(clusters, ids)
+    if audit is not None:
+        found["findings"] = files.findings(audit, graph)
     if values is not None and values not in _MANY.values():
         found["values"] = files.values(values, ids)
-    found |= {name: given[name] for name in ("axes", "view")}
-    return {**found, "edges": given["edges"] or "alpha"}
+    found |= {name: given[name] for name in ("axes", "view", "seed")}
+    return {**found, "most": given["sample"], "edges": given["edges"] or "alpha"}

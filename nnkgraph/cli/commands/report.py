@@ -17,6 +17,7 @@ from nnkgraph.runtime.limits import in_words
     "--features", "What GRAPH was built from: 100 nodes are derived again and compared."
 )
 @options.file("--labels", "Classes that color the nodes.")
+@options.drawn
 @options.file(
     "--coords",
     "Where the nodes are, in two columns.",
@@ -29,23 +30,30 @@ def command(
     output: str,
     features: str | None,
     labels: str | None,
+    clusters: str | None,
+    audit: str | None,
     coords: str | None,
+    sample: int,
+    seed: int,
     files: Files,
 ) -> None:
     """Write one .html page about GRAPH, to open in any browser.
 
-    It has parameters, certificate, distributions, components and, up to 20,000 nodes,
-    the graph itself to zoom into and point at. It loads nothing from the network.
+    The graph itself comes first, to zoom into and point at, colored by --clusters or
+    --labels, with the findings of --audit as layers; then certificate, distributions,
+    components, parameters. Of large graphs a sample is drawn that keeps clusters. The
+    page loads nothing from the network.
 
     \b
     Examples:
       nnkgraph report graph.npz -o graph.html
       nnkgraph report graph.npz --features points.npy --labels y.csv -o graph.html
+      nnkgraph report graph.npz --clusters clusters.csv --audit audit.csv -o graph.html
       nnkgraph report graph.npz --coords umap.npy -o graph.html
     """
-    from nnkgraph.tasks.page import MOST_NODES, page_facts, written
+    from nnkgraph.tasks.page import page_facts, written
 
-    files.expect(features, labels, coords, others=[graph])
+    files.expect(features, labels, clusters, coords, others=[graph, audit])
     files.check_file(output, (".html", ".htm"), stdout=True)
     nodes, found = read_graph(graph), dict[str, Any]()
     gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
@@ -54,14 +62,21 @@ def command(
         found["features"] = files.features(features, sparse=sparse)
     if labels is not None:
         found["labels"] = files.labels(labels, known=nodes.ids, minus_one=True)
+    if clusters is not None:
+        found["clusters"] = files.clusters(clusters, nodes.ids)
+    if audit is not None:
+        found["findings"] = files.findings(audit, nodes)
     if coords is not None:
         found["coordinates"] = files.coordinates(coords, nodes.ids)
-    say_order(graph, nodes.ids, found.get("labels"), found.get("coordinates"))
-    facts = page_facts(nodes, name=graph, **found, progress=progress.Progress())
+    say_order(graph, nodes.ids, *map(found.get, ("labels", "clusters", "coordinates")))
+    found |= {"most": sample, "seed": seed, "progress": progress.Progress()}
+    facts = page_facts(nodes, name=graph, **found)
     content = written(graph, facts).encode("utf-8")
     files.write(output, content)
-    drawn = "drawn" if nodes.n_nodes <= MOST_NODES else "too many to be drawn"
-    talk.summary(f"{output}: {in_words(len(content))}, {nodes.n_nodes} nodes {drawn}")
+    drawn, every = facts["graph"]["n"], nodes.n_nodes
+    some = f"{drawn} of {every} nodes drawn, a sample (--sample {sample})"
+    some = some if drawn < every else f"{every} nodes drawn"
+    talk.summary(f"{output}: {in_words(len(content))}, {some}")
     # What the page says of a graph that its features do not give is said here, too.
     for _, status, text in facts["checks"] or ():
         if status == "not checked":

@@ -50,6 +50,7 @@ def command(
     """
     from nnkgraph.build import shards
     from nnkgraph.build.report import provenance, search_facts
+    from nnkgraph.build.settings import kernel_of, metric_of
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     files.expect(features)
@@ -70,6 +71,7 @@ def command(
             found = nnkgraph.find_candidates(matrix, **settings, **running)
             known = {name: settings[name] for name in _STORED}
             known |= {"k": found.index.shape[1], "search": found.backend}
+            known["metric"] = metric_of(kernel_of(kernel), settings["scale"])
             about = provenance(matrix, known)
             with run("write"):
                 formats.write_candidates(

@@ -14,7 +14,7 @@ from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import DEFAULT_K, Running, RunningOptions, features_of
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data import Features, Neighborhoods
-from nnkgraph.data.labels import Labels
+from nnkgraph.data.labels import Labels, folds_of, shuffled_by_class
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.search.auto import Costs
@@ -46,6 +46,8 @@ class LabeledRows:
     test: Features | None = None
     truth: IndexArray | None = None  # (q,) classes of test rows, -1 unknown
     rows: IndexArray | None = None  # (q,) row numbers of the test rows in their file
+    origin: IndexArray | None = None  # (n,) those of training rows, where some are out
+    left_out: int = 0  # training rows without a label
 
 
 def labeled_rows(
@@ -64,6 +66,7 @@ def labeled_rows(
     if test is None and test_labels is not None:
         raise ParameterError("there are labels of a test part, but no test part")
     n = len(train.x)
+    origin = np.arange(n)
     known = _as_labels(labels, "labels").for_rows(n, train.ids, train.name, "rows")
     asked: Labels | None = None
     rows: IndexArray | None = None
@@ -72,14 +75,14 @@ def labeled_rows(
             out = _test_rows(split, train)
         else:
             out = draw_test_rows(known, test_size, seed)
-        rows = np.flatnonzero(out)
+        rows, origin = np.flatnonzero(out), np.flatnonzero(~out)
         if not 0 < len(rows) < n:
             raise InputError(
                 f"{train.name}: {len(rows)} of {n} rows are to be tested: both parts "
                 "need some"
             )
         asked = replace(known, codes=known.codes[rows], ids=None)
-        test, train = _some_rows(train, rows), _some_rows(train, np.flatnonzero(~out))
+        test, train = _some_rows(train, rows), _some_rows(train, origin)
         known = replace(known, codes=known.codes[~out], ids=None)
     elif test is not None:
         check_columns(train, test)
@@ -87,7 +90,18 @@ def labeled_rows(
         if test_labels is not None:
             asked = _as_labels(test_labels, "test labels")
             asked = asked.for_rows(len(test.x), test.ids, test.name, "rows")
-    return _coded(train, known, test, asked, rows)
+    if not known.known.any():
+        raise InputError(
+            f"{known.name}: all {len(known.codes)} training rows lack a label: there "
+            "is nothing to learn"
+        )
+    left_out = int((~known.known).sum())
+    if left_out:
+        kept = np.flatnonzero(known.known)
+        train, origin = _some_rows(train, kept), origin[kept]
+        known = replace(known, codes=known.codes[kept], ids=None)
+    labeled = _coded(train, known, test, asked, rows)
+    return replace(labeled, origin=origin, left_out=left_out)
 
 
 def _coded(
@@ -98,14 +112,6 @@ def _coded(
     rows: IndexArray | None,
 ) -> LabeledRows:
     """Give numbers to the classes that occur."""
-    missing = int((~known.known).sum())
-    if missing:
-        first = int(known.known.argmin())
-        which = f"row {first}" if train.ids is None else repr(train.ids[first])
-        raise InputError(
-            f"{known.name}: {missing} of {len(known.codes)} training rows have no "
-            f"label, the first of them {which}: label them or leave them out"
-        )
     present, codes = np.unique(known.codes, return_inverse=True)
     classes = tuple(known.classes[one] for one in present)
     if len(classes) < 2:
@@ -122,13 +128,6 @@ def _coded(
     return LabeledRows(train, codes, classes + strange, len(classes), test, truth, rows)
 
 
-def folds_of(codes: IndexArray, count: int, seed: int) -> IndexArray:
-    """Deal rows to folds at random, every class as evenly as can be."""
-    fold = np.empty(len(codes), np.int64)
-    fold[_shuffled_by_class(codes, seed, 1)] = np.arange(len(codes)) % count
-    return fold
-
-
 def draw_test_rows(labels: Labels, share: float | None, seed: int) -> NDArray[np.bool_]:
     """Draw a share of the rows at random, of every class as evenly as can be."""
     if share is None or not 0 < share < 1:
@@ -137,14 +136,8 @@ def draw_test_rows(labels: Labels, share: float | None, seed: int) -> NDArray[np
     # The whole numbers that a growing count passes are evenly spread.
     steps = np.floor(np.arange(n + 1) * share + 1e-9)
     out = np.empty(n, np.bool_)
-    out[_shuffled_by_class(labels.codes, seed, 0)] = np.diff(steps) > 0
+    out[shuffled_by_class(labels.codes, seed, 0)] = np.diff(steps) > 0
     return out
-
-
-def _shuffled_by_class(codes: IndexArray, seed: int, purpose: int) -> IndexArray:
-    """Return the rows class by class, in random order within each."""
-    order = np.random.default_rng((seed, purpose)).permutation(len(codes))
-    return order[np.argsort(codes[order], kind="stable")]
 
 
 def _test_rows(split: Labels | ArrayLike, train: Features) -> NDArray[np.bool_]:
@@ -172,7 +165,7 @@ def _some_rows(features: Features, rows: IndexArray) -> Features:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What every method says about every test row."""
+    """What every method says about every test row, or in cross-validation about all."""
 
     methods: tuple[str, ...]
     rows: IndexArray  # (q,) row numbers in the file of the test rows
@@ -281,20 +274,14 @@ def _open(
 
 
 def validate(
-    labeled: LabeledRows, trials: list[Trial], count: int, running: Running
+    labeled: LabeledRows, trials: list[Trial], found: Found
 ) -> tuple[list[Trial], list[dict[str, Any]]]:
     """Choose a trial for every method, and say how it did in cross-validation."""
-    n = len(labeled.codes)
-    predicted = np.empty((n, len(trials)), np.int32)
-    sigma = []
-    for out, found in _folds(labeled, trials, count, running):
-        predicted[out] = found.predicted
-        sigma.append(found.sigma)
+    n, predicted = len(labeled.codes), found.predicted
     wrong: list[int] = (predicted != labeled.codes[:, np.newaxis]).sum(axis=0).tolist()
     best, lines = best_of(trials, wrong), []
     for name, place in best.items():
-        values = [value for one in sigma if (value := one[place]) is not None]
-        line = line_of(trials[place], float(np.mean(values)) if values else None)
+        line = line_of(trials[place], found.sigma[place])
         line |= validated(trials, wrong, n, name)
         if labeled.test is None:
             table = confusion(labeled.codes, predicted[:, place], len(labeled.classes))
@@ -304,8 +291,40 @@ def validate(
     return [trials[place] for place in best.values()], lines
 
 
+def across_folds(
+    labeled: LabeledRows,
+    trials: list[Trial],
+    count: int,
+    running: Running,
+    *,
+    full: bool,
+) -> Found:
+    """Classify every training row by those of the other folds; sigma is their mean."""
+    parts, places = [], []
+    for out, found in _folds(labeled, trials, count, running, full=full):
+        parts.append(found)
+        places.append(np.flatnonzero(out))
+    order = np.argsort(np.concatenate(places))
+    names = ["predicted", "neighbors"]
+    names += ["weights", "errors", "certificate"] if full else []
+    whole = {
+        name: np.concatenate([getattr(one, name) for one in parts])[order]
+        for name in names
+    }
+    sigma: list[float | None] = []
+    for some in zip(*(one.sigma for one in parts), strict=True):
+        values = [value for value in some if value is not None]
+        sigma.append(float(np.mean(values)) if values else None)
+    return Found(sigma=sigma, **whole)
+
+
 def _folds(
-    labeled: LabeledRows, trials: list[Trial], count: int, running: Running
+    labeled: LabeledRows,
+    trials: list[Trial],
+    count: int,
+    running: Running,
+    *,
+    full: bool,
 ) -> Iterator[tuple[NDArray[np.bool_], Found]]:
     """Classify every fold by what the others teach."""
     x, codes = labeled.train.x, labeled.codes
@@ -324,7 +343,7 @@ def _folds(
             for one in group:
                 out = fold == one
                 rows = x[~out], codes[~out], labeled.learned, x[out]
-                yield out, learn(*rows, full=False)
+                yield out, learn(*rows, full=full)
 
 
 def classify_rows(
@@ -345,6 +364,11 @@ def notes(
 ) -> list[str]:
     """Say what could be better."""
     said, sizes = [], np.bincount(labeled.codes)
+    if labeled.left_out:
+        every = len(labeled.codes) + labeled.left_out
+        said.append(
+            f"{labeled.left_out} of {every} training rows have no label: left out"
+        )
     if count > sizes.min():
         rare, name = int((sizes < count).sum()), labeled.classes[int(sizes.argmin())]
         said.append(
@@ -416,6 +440,7 @@ def classify(
     scale: str = "none",
     seed: int = 0,
     preset: str | None = None,
+    predict: bool = False,
     **options: Unpack[RunningOptions],
 ) -> Classified:
     """Classify test rows by their neighbors among training rows.
@@ -423,7 +448,8 @@ def classify(
     A class has the weight of the neighbors that belong to it; the heaviest wins, the
     first of equals. Scaling and rules for the bandwidth look at training rows only,
     also within cross-validation, where one search serves all values. Copies of a
-    training row count as one row, whose label is the mean of theirs.
+    training row count as one row, whose label is the mean of theirs. Training rows
+    without a label are left out and counted.
 
     Parameters
     ----------
@@ -439,6 +465,9 @@ def classify(
     cv : int, optional
         Folds of the cross-validation. By default 5 where several values are given or
         there is no test part, else none.
+    predict : bool
+        Where there is no test part, also return what cross-validation predicts of every
+        row; of a test part predictions are always returned.
 
     Examples
     --------
@@ -470,10 +499,17 @@ def classify(
         },
     )
     _, running = settings.split(options, RunningOptions)
-    best, found, predictions, said = trials, None, None, []
+    best, found, shown, said = trials, None, None, []
     lines: list[dict[str, Any]] = [{} for _ in trials]
     if count:
-        best, lines = validate(labeled, trials, count, running)
+        # One pass is enough where there is nothing to choose.
+        full = predict and len(trials) == len(methods) and labeled.test is None
+        across = across_folds(labeled, trials, count, running, full=full)
+        best, lines = validate(labeled, trials, across)
+        if predict and labeled.test is None:
+            if not full:
+                across = across_folds(labeled, best, count, running, full=True)
+            shown = _predictions(labeled, best, across)
         if cv is None:
             said = [f"cross-validation with {count} folds: `cv` sets their number"]
     if labeled.test is not None and labeled.rows is not None:
@@ -481,19 +517,11 @@ def classify(
         for at, line in enumerate(lines):
             line.update(line_of(best[at], found.sigma[at]))
             line.update(tested(labeled, found, at, best[at].settings.method))
-        predictions = Predictions(
-            tuple(trial.name for trial in best),
-            labeled.rows,
-            labeled.test.ids,
-            labeled.truth,
-            found.predicted,
-            found.weights,
-            found.errors,
-            found.neighbors,
-        )
+        shown = _predictions(labeled, best, found)
     least = min(line.get("cv_error", 0.0) for line in lines)
     about = {
         "rows": len(labeled.train.x),
+        "left_out": labeled.left_out,
         "test_rows": None if labeled.test is None else len(labeled.test.x),
         "features": int(labeled.train.x.shape[1]),
         "cv": count or None,
@@ -506,9 +534,28 @@ def classify(
         [line for line in lines if line.get("cv_error", 0.0) == least][-1],
         labeled.classes,
         about,
-        predictions,
+        shown,
         said + notes(labeled, best, found, count),
         warnings(labeled, lines),
+    )
+
+
+def _predictions(
+    labeled: LabeledRows, trials: list[Trial], found: Found
+) -> Predictions:
+    """Return what was found about test rows, or about all where there are none."""
+    alone = labeled.test is None
+    own = labeled.train if labeled.test is None else labeled.test
+    rows = labeled.origin if alone else labeled.rows
+    return Predictions(
+        tuple(trial.name for trial in trials),
+        np.arange(len(own.x)) if rows is None else rows,
+        own.ids,
+        labeled.codes if alone else labeled.truth,
+        found.predicted,
+        found.weights,
+        found.errors,
+        found.neighbors,
     )
 
 

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nnkgraph.build.run import Run, open_run
-from nnkgraph.build.settings import Running, Settings, SolveCall, features_of, split
+from nnkgraph.build.settings import (
+    Running,
+    Settings,
+    SolveCall,
+    features_of,
+    metric_of,
+    split,
+)
 from nnkgraph.build.solve import weigh_with_copies
 from nnkgraph.data import Candidates, Features, SparseGram
-from nnkgraph.data.pairs import DISTANCES
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.kernels import Kernel, Local, Problem
 from nnkgraph.runtime import registry
@@ -126,7 +132,7 @@ def entries_of(
     index, distance = solved.problem.index[0], solved.problem.distance[0]
     nodes = index if rows.origin is None else rows.origin[np.maximum(index, 0)]
     why, ids = solved.reasons, features.ids
-    measured = settings.kernel.nearness in DISTANCES  # others have similarities only
+    metric = metric_of(settings.kernel, settings.scale)
     entries: list[dict[str, Any]] = []
     for place in np.flatnonzero(index >= 0):
         by = int(why.hidden_by[place])
@@ -140,7 +146,8 @@ def entries_of(
                 "rank": len(entries) + 1,
                 "node": int(nodes[place]),
                 "id": ids[nodes[place]] if ids else None,
-                "distance": float(distance[place]) if measured else None,
+                "distance": float(distance[place]) if metric else None,
+                "cosine": 1 - distance[place] ** 2 / 2 if metric == "chord" else None,
                 "similarity": float(why.similarity[place]),
                 "weight": float(solved.found.weights[0, place]),
                 "residual": float(why.residual[place]),
@@ -272,6 +279,8 @@ def explain_built(
     but what belongs to the node. Messages call the graph by its name.
     """
     features = features_of(features)
+    if features.ids is None and len(features.x) == graph.n_nodes:
+        features = replace(features, ids=graph.ids)  # the graph names its nodes
     known = built_of(graph, features, name)
     running = Running(executor="serial", progress=progress or Stages())
     found = _explained(features, known.settings, running, node, known.find)
@@ -316,6 +325,7 @@ def _explained(
         "k": settings.k,
         "method": registry.spec(settings.method),
         "kernel": registry.spec(settings.kernel),
+        "metric": metric_of(settings.kernel, settings.scale),
         "scale": settings.scale,
         "duplicates": settings.duplicates,
         "search": candidates.backend,

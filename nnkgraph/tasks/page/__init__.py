@@ -22,95 +22,18 @@ from nnkgraph import __version__
 from nnkgraph.build.report import CERTIFICATE_LIMIT, description, support
 from nnkgraph.errors import InputError
 from nnkgraph.tasks.laplacian import pieces
-from nnkgraph.tasks.layout import lay_out
-from nnkgraph.tasks.plot import figure, histograms
+from nnkgraph.tasks.page.drawing import drawn_facts
+from nnkgraph.tasks.plot import histograms
+from nnkgraph.tasks.sample import MOST, Marks
 from nnkgraph.tasks.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nnkgraph.data import Features, FloatArray, Graph
+    from nnkgraph.data import Features, Graph
     from nnkgraph.data.labels import Labels
     from nnkgraph.runtime.progress import Stages
-
-
-MOST_NODES = 20_000  # graphs with more nodes are described, but not drawn
-_COLORED = 11  # components that have a color of their own
-
-
-def drawing(
-    graph: Graph,
-    name: str,
-    labels: Labels | None,
-    coordinates: Features | None,
-    progress: Stages | None,
-) -> dict[str, Any]:
-    """Return ``graph``, what is drawn, or None, and its ``caption``."""
-    if graph.n_nodes > MOST_NODES:
-        text = (
-            f"{graph.n_nodes:,} nodes are too many to be drawn here: the limit is "
-            f"{MOST_NODES:,}. A picture (plot) shows them."
-        )
-        return {"graph": None, "caption": text}
-    parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
-    if coordinates is None:
-        at: FloatArray = lay_out(graph, progress=progress)
-        caption = (
-            "Nodes are laid out by the graph alone: the more edges lie between two, "
-            "the farther they are apart."
-        )
-        if len(parts) > 1:
-            caption += " Components lie beside each other, in no order but by size."
-    else:
-        at, caption = _given(graph, name, coordinates)
-    component = np.full(graph.n_nodes, -1, np.int32)
-    for number, part in enumerate(parts[:_COLORED]):
-        component[part] = number
-    edges = graph.adjacency.tocoo()
-    keep = np.arange(edges.nnz) if graph.directed else edges.row < edges.col
-    row, column, weight = edges.row[keep], edges.col[keep], edges.data[keep]
-    order = np.argsort(-weight, kind="stable")
-    short = "u2" if graph.n_nodes <= 1 << 16 else "u4"
-    return {
-        "caption": caption,
-        "graph": {
-            "x": _pack(at[:, 0], "f4"),
-            "y": _pack(at[:, 1], "f4"),
-            "source": _pack(row[order], short),
-            "target": _pack(column[order], short),
-            "weight": _pack(weight[order], "f4"),
-            "error": None if graph.errors is None else _pack(graph.errors, "f4"),
-            "label": None if labels is None else _pack(labels.codes, "i4"),
-            "classes": [] if labels is None else list(labels.classes),
-            "component": _pack(component, "i4"),
-            "sizes": [len(part) for part in parts[:_COLORED]],
-            "ids": None if graph.ids is None else list(graph.ids),
-            "directed": graph.directed,
-        },
-    }
-
-
-def _pack(values: Any, kind: str) -> dict[str, str]:
-    """Return numbers as text that a browser makes a typed array of."""
-    raw = np.ascontiguousarray(values, f"<{kind}").tobytes()
-    return {"kind": kind, "data": base64.b64encode(raw).decode()}
-
-
-def _given(graph: Graph, name: str, coordinates: Features) -> tuple[FloatArray, str]:
-    """Return the places that the user gave, in a frame of their own."""
-    if coordinates.x.shape[1] < 2:
-        raise InputError(f"{coordinates.name}: one column; a drawing needs two")
-    at = figure.for_nodes(figure.places(coordinates, (0, 1)), coordinates, graph, name)
-    there = np.isfinite(at[:, 0])
-    low, high = at[there].min(axis=0), at[there].max(axis=0)
-    at = (at - (low + high) / 2) / (np.max(high - low) or 1.0)
-    more = coordinates.x.shape[1] > 2
-    caption = "Nodes are at the given coordinates"
-    caption += f" (the first two of {coordinates.x.shape[1]} columns)." if more else "."
-    if not there.all():
-        caption += f" {int((~there).sum()):,} nodes have none and are left out."
-    return at, caption
-
+    from nnkgraph.tasks.findings import Findings
 
 _LISTED = 12
 _WHOLE = {"degrees", "support"}  # distributions of whole numbers
@@ -272,13 +195,33 @@ def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-_SCRIPTS = ("data.js", "charts.js", "colors.js", "graph.js", "hands.js", "page.js")
+_SCRIPTS = (
+    *(
+        "data.js",
+        "charts.js",
+        "colors.js",
+        "graph.js",
+        "hands.js",
+        "side.js",
+        "page.js",
+    ),
+)
 # What could end a script early, or begin a comment in it.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
-def page(graph: Graph, *, name: str = "graph", **options: Any) -> str:
-    """Return the page as HTML; the options are those of `page_facts`."""
+def report(graph: Graph, *, name: str = "graph", **options: Any) -> str:
+    """Return the page as HTML; the options are those of `page_facts`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nnkgraph
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> text = nnkgraph.report(nnkgraph.build_graph(x, k=10), name="ball")
+    >>> text[:15]
+    '<!doctype html>'
+    """
     return written(name, page_facts(graph, name=name, **options))
 
 
@@ -288,24 +231,34 @@ def page_facts(
     name: str,
     features: Features | None = None,
     labels: Labels | None = None,
+    clusters: Labels | None = None,
+    findings: Findings | None = None,
     coordinates: Features | None = None,
+    most: int = MOST,
+    seed: int = 0,
     progress: Stages | None = None,
 ) -> dict[str, Any]:
     """Return all that a page says; plain JSON values.
 
     Where features are given, a sample of the nodes is derived again and compared.
-    Labels color the nodes; coordinates are two columns, or laid out.
+    Clusters or labels color the nodes, and findings of an audit mark them; coordinates
+    are two columns, or laid out. Of more than `most` nodes a sample is drawn.
     """
-    known = None if labels is None else labels.for_rows(graph.n_nodes, graph.ids, name)
+    own = (graph.n_nodes, graph.ids, name)
+    marks = Marks(
+        None if labels is None else labels.for_rows(*own),
+        None if clusters is None else clusters.for_rows(*own),
+        findings,
+    )
     return {
-        **figures(graph, name, features, known, progress),
-        **drawing(graph, name, known, coordinates, progress),
+        **figures(graph, name, features, marks.labels, progress),
+        **drawn_facts(graph, name, marks, coordinates, most, seed, progress),
     }
 
 
 def written(name: str, facts: dict[str, Any]) -> str:
     """Put everything into the template, in one go: values are not looked into."""
-    style, script = _part("page.css"), "".join(map(_part, _SCRIPTS))
+    style, script = part("page.css"), "".join(map(part, _SCRIPTS))
     data = json.dumps(facts, allow_nan=False, separators=(",", ":"), sort_keys=True)
     parts = {
         "title": html.escape(PurePath(name).name),
@@ -315,10 +268,11 @@ def written(name: str, facts: dict[str, Any]) -> str:
         "script hash": _hash(script),
         "data": "".join(_ESCAPED.get(one, one) for one in data),
     }
-    return re.sub(r"{{([a-z ]+)}}", lambda at: parts[at[1]], _part("template.html"))
+    return re.sub(r"{{([a-z ]+)}}", lambda at: parts[at[1]], part("template.html"))
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """Return a file beside this one."""
     return (resources.files(__name__) / name).read_text(encoding="utf-8")
 
 

@@ -1,36 +1,44 @@
-// Colors that color-blind readers tell apart too: Okabe and Ito's for few classes,
-// Krzywinski's twelve for more; beyond that shapes differ as well.
-const FEW = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"];
-const MANY = [
-  "#008df9", "#ff6e3a", "#009f81", "#a40122", "#ffb2fd", "#8400cd",
-  "#00c2f9", "#ffc33b", "#00fccf", "#e20134", "#ff5aaf", "#9f0162",
-];
-const MANY_DARK = MANY.map((one) => ({ "#a40122": "#d4506a", "#8400cd": "#b25cf0", "#9f0162": "#cc4f9c" })[one] || one);
-const SHAPES = ["circle", "triangle", "square", "diamond"];
-// Viridis at nine places.
-const RAMP = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"];
+// Colors: ten that color-blind readers tell apart too, for the largest classes; the
+// others share one until they are chosen.
+const LIGHT_TEN = ["#4252da", "#f3a516", "#0fa978", "#c239b1", "#4a95ff", "#3d890c", "#dea0eb", "#425413", "#bdb263", "#1b3a6b"];
+const DARK_TEN = ["#3ca5fd", "#e5c109", "#23f8b1", "#ff60ae", "#954aaa", "#badb71", "#f5c2ff", "#a16d09", "#078b52", "#0061ea"];
+const NAMED = 10;
+// Viridis at nine places; its dark end is left out by night, its light end by day.
+const VIRIDIS = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"];
 const LEVELS = 24;
 
-function ramp(share) {
-  const at = Math.min(0.9999, Math.max(0, share)) * (RAMP.length - 1);
-  const [low, high] = [RAMP[Math.floor(at)], RAMP[Math.floor(at) + 1]];
-  const part = (text, from) => parseInt(text.slice(from, from + 2), 16);
-  const mixed = [1, 3, 5].map((from) => Math.round(part(low, from) + (at % 1) * (part(high, from) - part(low, from))));
-  return `rgb(${mixed.join(", ")})`;
+function ramp() {
+  return dark() ? VIRIDIS.slice(2) : VIRIDIS.slice(0, 8);
 }
 
-// How nodes are colored: `of` gives each its style, `styles` their color and shape, and
-// `entries` or `range` what the legend says.
-function byClass(codes, names, counts, least) {
-  const palette = names.length <= FEW.length ? FEW : DARK.matches ? MANY_DARK : MANY;
-  const styles = names.map((_, at) => ({
-    color: palette[at % palette.length], shape: SHAPES[Math.floor(at / palette.length) % SHAPES.length],
-  }));
-  styles.push({ color: color("--none"), shape: "circle" });
-  const entries = names.map((name, at) => ({ style: at, text: name, count: counts[at] }));
-  const without = codes.reduce((sum, code) => sum + (code < 0), 0);
-  if (without) entries.push({ style: names.length, text: least, count: without });
-  return { styles, entries, of: (node) => (codes[node] < 0 ? names.length : codes[node]) };
+function mixed(share) {
+  const stops = ramp(), at = Math.min(0.9999, Math.max(0, share)) * (stops.length - 1);
+  const [low, high] = [stops[Math.floor(at)], stops[Math.floor(at) + 1]];
+  const part = (text, from) => parseInt(text.slice(from, from + 2), 16);
+  const found = [1, 3, 5].map((from) => Math.round(part(low, from) + (at % 1) * (part(high, from) - part(low, from))));
+  return `rgb(${found.join(", ")})`;
+}
+
+// How nodes are colored: `colors` by style, `of` gives each node its style, `has` says
+// whether a node belongs to what was chosen of `entries`; `range` is of numbers.
+function byClass({ name, classes, counts, none }, codes) {
+  const ten = dark() ? DARK_TEN : LIGHT_TEN;
+  const named = classes.length <= NAMED ? classes.length : NAMED;
+  const [other, without, picked] = [NAMED, NAMED + 1, NAMED + 2];
+  const colors = [...ten, color("--none"), color("--none"), color("--ink")];
+  const entries = classes.map((text, at) => ({ code: at, text, count: counts[at], style: at < named ? at : other }));
+  const rest = counts.slice(named).reduce((sum, one) => sum + one, 0);
+  const more = classes.length - named;
+  const others = more ? [{ code: "other", text: `${shown(more)} other${more > 1 ? "s" : ""}`, count: rest, style: other }] : [];
+  if (none[1]) others.push({ code: -1, text: none[0], count: none[1], style: without });
+  const has = (node, chosen) => chosen.has(codes[node]) || (codes[node] >= named && chosen.has("other"));
+  const of = (node, chosen) => {
+    const code = codes[node];
+    if (code < 0) return without;
+    if (code < named) return code;
+    return chosen.has(code) ? picked : other;
+  };
+  return { name, colors, entries, others, named, of, has, grouped: named };
 }
 
 function byValue(values, name) {
@@ -39,38 +47,22 @@ function byValue(values, name) {
     low = Math.min(low, one);
     high = Math.max(high, one);
   }
-  const styles = Array.from({ length: LEVELS }, (_, at) => ({ color: ramp(at / (LEVELS - 1)), shape: "circle" }));
-  const width = high - low || 1;
-  const of = (node) => Math.min(LEVELS - 1, Math.floor(((values[node] - low) / width) * LEVELS));
-  return { styles, range: { low, high, name }, of };
+  // Few values are large: half of the colors are for the lower half of the nodes.
+  const sorted = Float64Array.from(values).sort();
+  const cuts = Array.from({ length: LEVELS - 1 }, (_, at) => sorted[Math.floor(((at + 1) * sorted.length) / LEVELS)]);
+  const colors = Array.from({ length: LEVELS }, (_, at) => mixed(at / (LEVELS - 1)));
+  const of = (node) => {
+    let [from, to] = [0, LEVELS - 1];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (values[node] >= cuts[middle]) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  };
+  return { name, colors, range: { low, median: sorted[sorted.length >> 1], high }, of, has: () => true, grouped: 0 };
 }
 
 function alike() {
-  return { styles: [{ color: color("--accent"), shape: "circle" }], entries: [], of: () => 0 };
-}
-
-function outline(path, shape, x, y, r) {
-  if (shape === "circle" && r < 2) {  // nobody sees the corners
-    path.rect(x - r, y - r, 2 * r, 2 * r);
-    return;
-  }
-  if (shape === "circle") {
-    path.moveTo(x + r, y);
-    path.arc(x, y, r, 0, 2 * Math.PI);
-    return;
-  }
-  const corners = {
-    triangle: [[0, -1.25], [1.15, 0.85], [-1.15, 0.85]],
-    square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
-    diamond: [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]],
-  }[shape];
-  corners.forEach(([dx, dy], at) => (at ? path.lineTo(x + r * dx, y + r * dy) : path.moveTo(x + r * dx, y + r * dy)));
-  path.closePath();
-}
-
-function swatch(style) {
-  const svg = drawn("svg", { viewBox: "-10 -10 20 20", "aria-hidden": "true" });
-  const d = { circle: "M7 0A7 7 0 1 1-7 0A7 7 0 1 1 7 0Z", triangle: "M0-9L8 6H-8Z", square: "M-6-6H6V6H-6Z", diamond: "M0-9L9 0L0 9L-9 0Z" };
-  svg.append(drawn("path", { d: d[style.shape], fill: style.color }));
-  return svg;
+  return { name: "", colors: [color("--accent")], of: () => 0, has: () => true, grouped: 0 };
 }

@@ -7,7 +7,15 @@ const KINDS = { f4: Float32Array, u2: Uint16Array, u4: Uint32Array, i4: Int32Arr
 function unpack(packed) {
   if (!packed) return null;
   const bytes = Uint8Array.from(atob(packed.data), (one) => one.charCodeAt(0));
-  return new KINDS[packed.kind](bytes.buffer);
+  const found = new KINDS[packed.kind](bytes.buffer);
+  if (packed.low === undefined) return found;
+  // Two bytes hold the logarithm of a number, and 0 is 0.
+  const step = (packed.high - packed.low) / 65534;
+  return Float32Array.from(found, (one) => (one ? Math.exp(packed.low + (one - 1) * step) : 0));
+}
+
+function places(packed) {
+  return Float32Array.from(unpack(packed), (one) => (one === 65535 ? NaN : one / 65534 - 0.5));
 }
 
 function byId(id) {
@@ -48,7 +56,8 @@ function table(head, rows) {
     const line = body.insertRow();
     row.forEach((value, at) => {
       const header = at === 0 && !numbers[0];
-      const cell = make(header ? "th" : "td", shown(value), header ? { scope: "row" } : {});
+      const cell = make(header ? "th" : "td", null, header ? { scope: "row" } : {});
+      cell.append(value instanceof Node ? value : shown(value));
       if (numbers[at]) cell.className = "number";
       line.append(cell);
     });
@@ -60,4 +69,15 @@ function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+// By day and night: as the system has it, until somebody says otherwise.
 const DARK = matchMedia("(prefers-color-scheme: dark)");
+const dark = () => document.documentElement.dataset.theme === "dark";
+
+function setTheme(night) {
+  document.documentElement.dataset.theme = night ? "dark" : "light";
+  byId("theme").textContent = night ? "Light" : "Dark";
+  byId("theme").setAttribute("aria-label", `Switch to ${night ? "light" : "dark"} colors`);
+  byId("theme").setAttribute("aria-pressed", String(night));
+}
+
+setTheme(DARK.matches);

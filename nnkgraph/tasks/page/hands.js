@@ -1,24 +1,18 @@
 // What hands do to the graph: mouse, fingers and keys; and what is said about a node.
-const LISTED = 8, LISTED_NARROW = 4, NARROW = 500;
+const HITS = 8, LISTED = 8, LISTED_NARROW = 4, NARROW = 500;
 
 function nameOf(graph, node) {
-  return graph.ids ? graph.ids[node] : `node ${node}`;
+  return graph.ids ? graph.ids[node] : `node ${graph.number ? graph.number[node] : node}`;
 }
 
 function showTip(view, node) {
-  const tip = byId("tip"), { graph } = view;
+  const tip = byId("tip");
   tip.hidden = node < 0;
   if (node < 0) return;
-  const facts = [];
-  if (graph.label) facts.push(["label", graph.label[node] < 0 ? "none" : graph.classes[graph.label[node]]]);
-  if (graph.error) facts.push(["error J", shown(+graph.error[node])]);
-  const edges = view.links[node], most = view.width < NARROW ? LISTED_NARROW : LISTED;
-  facts.push([graph.directed ? "edges out" : "edges", edges.length]);
-  const lines = [make("strong", nameOf(graph, node)), table(null, facts)];
-  if (edges.length) {
-    lines.push(make("div", edges.length > most ? `heaviest ${most} edges, by weight` : "edges, by weight", { class: "quiet" }));
-    lines.push(table(null, edges.slice(0, most).map((edge) => [nameOf(graph, view.other(edge, node)), shown(graph.weight[edge])])));
-  }
+  const most = view.width < NARROW ? LISTED_NARROW : LISTED, count = view.links[node].length;
+  const lines = [make("strong", nameOf(view.graph, node)), table(null, factsOf(view, node))];
+  if (count) lines.push(neighborsOf(view, node, most, (other) => nameOf(view.graph, other)));
+  if (count > most) lines.push(make("div", `and ${count - most} more`, { class: "quiet" }));
   tip.replaceChildren(...lines);
 }
 
@@ -51,7 +45,7 @@ function listen(view) {
   canvas.addEventListener("pointermove", (event) => {
     const now = place(event), before = held.get(event.pointerId);
     if (!before) {
-      view.point(view.nearest(...now));
+      if (event.pointerType !== "touch") view.point(view.nearest(...now));
       return;
     }
     if (held.size === 2) {
@@ -92,21 +86,56 @@ function listen(view) {
   byId("closer").addEventListener("click", () => view.zoom(1.5));
   byId("farther").addEventListener("click", () => view.zoom(1 / 1.5));
   byId("whole").addEventListener("click", () => view.fit());
+  const field = byId("wanted"), hits = byId("hits");
+  const close = () => { hits.hidden = true; };
   byId("find").addEventListener("submit", (event) => {
     event.preventDefault();
-    find(view, byId("wanted"));
+    const [node] = search(view.graph, field.value.trim(), 1);
+    if (node === undefined || Number.isNaN(view.px[node])) {
+      field.setCustomValidity(node === undefined ? "There is no such node" : "This node has no place in the drawing");
+      field.reportValidity();
+      return;
+    }
+    close();
+    view.visit(node);
   });
-  byId("wanted").addEventListener("input", () => byId("wanted").setCustomValidity(""));
+  field.addEventListener("input", () => {
+    field.setCustomValidity("");
+    const text = field.value.trim(), found = text ? search(view.graph, text, HITS) : [];
+    hits.hidden = !found.length;
+    hits.replaceChildren(...found.map((node) => {
+      const item = make("li"), button = make("button", nameOf(view.graph, node), { type: "button" });
+      button.addEventListener("click", () => {
+        close();
+        view.visit(node);
+      });
+      item.append(button);
+      return item;
+    }));
+  });
+  byId("find").addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    const all = [field, ...hits.querySelectorAll("button")], at = all.indexOf(document.activeElement);
+    const next = all[at + (event.key === "ArrowDown" ? 1 : -1)];
+    if (!next || hits.hidden) return;
+    event.preventDefault();
+    next.focus();
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (!byId("find").contains(event.target)) close();
+  });
 }
 
-function find(view, field) {
-  const { graph } = view, text = field.value.trim();
-  let node = graph.ids ? graph.ids.indexOf(text) : -1;
-  if (node < 0 && /^\d+$/.test(text) && +text < view.n) node = +text;
-  if (node < 0 || Number.isNaN(graph.x[node])) {
-    field.setCustomValidity(node < 0 ? "There is no such node" : "This node has no place in the drawing");
-    field.reportValidity();
-    return;
+// Nodes by name: the one that is called so, those that begin so, those that hold it.
+function search(graph, text, most) {
+  const n = graph.n, wanted = text.toLowerCase(), ranks = [[], [], []];
+  if (!wanted) return [];
+  for (let node = 0; node < n; node++) {
+    const name = graph.ids ? graph.ids[node].toLowerCase() : String(graph.number ? graph.number[node] : node);
+    const at = name.indexOf(wanted);
+    if (name === wanted) ranks[0].push(node);
+    else if (at >= 0 && ranks[at ? 2 : 1].length < most) ranks[at ? 2 : 1].push(node);
   }
-  view.visit(node);
+  return ranks.flat().slice(0, most);
 }

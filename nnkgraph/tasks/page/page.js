@@ -31,61 +31,43 @@ byId("foot").textContent = report.foot;
 byId("caption").textContent = report.caption;
 
 function colorings(graph) {
-  const degree = new Uint32Array(graph.x.length);
-  for (const ends of [graph.source, graph.target]) for (const node of ends) degree[node]++;
-  const found = {};
-  if (graph.label) {
-    const counts = graph.classes.map(() => 0);
-    for (const code of graph.label) if (code >= 0) counts[code]++;
-    found.label = () => byClass(graph.label, graph.classes, counts, "no label");
-  }
+  const found = {}, classes = graph.colorings.filter(({ name }) => name !== "component");
+  for (const one of classes) found[one.name] = () => byClass(one, one.codes);
   if (graph.error) found["error J"] = () => byValue(graph.error, "error J");
-  found.degree = () => byValue(degree, "degree");
-  if (graph.sizes.length > 1) {
-    const names = graph.sizes.map((_, at) => `component ${at + 1}`);
-    found.component = () => byClass(graph.component, names, graph.sizes, "smaller ones");
-  }
+  found.degree = () => byValue(graph.degree, "degree");
+  for (const one of graph.colorings) if (!classes.includes(one)) found[one.name] = () => byClass(one, one.codes);
   found.nothing = alike;
   return found;
 }
 
-function showLegend(view) {
-  const legend = byId("legend"), { range, entries, styles } = view.coloring;
-  legend.replaceChildren();
-  if (range) {
-    const bar = make("span", null, { class: "ramp", role: "img", "aria-label": `${range.name} from dark to light` });
-    bar.style.background = `linear-gradient(to right, ${RAMP.join(", ")})`;
-    legend.append(make("span", `${range.name} ${shown(+range.low)}`), bar, make("span", shown(+range.high)));
-    return;
-  }
-  for (const entry of entries) {
-    const button = make("button", null, { type: "button", "aria-pressed": "false", title: "Show only these" });
-    button.append(swatch(styles[entry.style]), make("span", `${entry.text} (${shown(entry.count)})`));
-    button.addEventListener("click", () => {
-      view.only = view.only === entry.style ? -1 : entry.style;
-      for (const one of legend.children) one.setAttribute("aria-pressed", String(view.only >= 0 && one === button));
-      view.draw();
-    });
-    legend.append(button);
-  }
-}
-
-let view = null;
-if (report.graph) {
-  const packed = report.graph, graph = { ...packed };
-  for (const part of ["x", "y", "source", "target", "weight", "error", "label", "component"]) graph[part] = unpack(packed[part]);
-  byId("graph").setAttribute("aria-label", report.lead);
-  view = new View(graph);
-  const ways = colorings(graph), choice = byId("color");
-  for (const name of Object.keys(ways)) choice.append(make("option", name, { value: name }));
-  const paint = () => {
-    view.paint(ways[choice.value]());
-    showLegend(view);
-  };
-  choice.addEventListener("change", paint);
-  DARK.addEventListener("change", paint);
-  paint();
-  listen(view);
-} else {
-  for (const id of ["tools", "stage", "help", "legend"]) byId(id).remove();
-}
+const packed = report.graph, graph = { ...packed, x: places(packed.x), y: places(packed.y) };
+for (const part of ["source", "target", "weight", "distance", "error", "degree", "number"]) graph[part] = unpack(packed[part]);
+graph.colorings = packed.colorings.map((one) => ({ ...one, codes: unpack(one.codes) }));
+byId("graph").setAttribute("aria-label", report.lead);
+const view = new View(graph), ways = colorings(graph), choice = byId("color");
+for (const name of Object.keys(ways)) choice.append(make("option", name, { value: name }));
+const paint = () => {
+  byId("filter").value = "";
+  view.paint(ways[choice.value]());
+  showLegend(view);
+};
+choice.addEventListener("change", paint);
+byId("filter").addEventListener("input", () => showLegend(view));
+byId("names").addEventListener("change", () => {
+  view.names = byId("names").checked;
+  view.drawMarks();
+});
+const shift = (night) => {
+  const chosen = new Set(view.chosen);
+  setTheme(night);
+  view.chosen = chosen;
+  view.coloring = ways[choice.value]();
+  view.styled();
+  view.draw();
+  showLegend(view);
+};
+byId("theme").addEventListener("click", () => shift(!dark()));
+DARK.addEventListener("change", () => shift(DARK.matches));
+paint();
+if (report.findings) showFindings(view, report.findings);
+listen(view);

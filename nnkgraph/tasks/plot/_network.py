@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnkgraph.errors import ParameterError
+from nnkgraph.tasks.findings import KINDS
 from nnkgraph.tasks.plot import figure as figures
 from nnkgraph.tasks.plot.figure import BAR, INK, WIDTH
+from nnkgraph.tasks.sample import MOST, Marks, drawn
 
 if TYPE_CHECKING:
     from nnkgraph.data import Features, FloatArray, Graph, IndexArray
     from nnkgraph.data.labels import Labels
+    from nnkgraph.tasks.findings import Findings
 
 
 RASTERIZED = 20_000  # of more edges, vector graphics hold pixels instead of lines
@@ -84,8 +87,9 @@ _MANY = (
     *("#00c2f9", "#ffc33b", "#00fccf", "#e20134", "#ff5aaf", "#9f0162"),
 )
 _MARKERS = ("o", "^")
-_MOST = len(_MANY) * len(_MARKERS)  # more classes lie on a scale
-_NONE = "#bdbdbd"
+_MOST = len(_MANY) * len(_MARKERS)  # of more classes the largest have a color
+_NAMED = 10
+_NONE, _OTHER = "#bdbdbd", "#8a8f98"
 _NODE = "#d55e00"
 _SCALE = "viridis"
 
@@ -96,7 +100,6 @@ class Coloring:
 
     marks: tuple[Any, ...] = ()  # handles of the legend, where classes have one
     mappable: Any = None  # what a color bar shows, where there is one
-    ticks: tuple[tuple[float, str], ...] = ()  # where the bar shows classes
     name: str = ""  # what stands beside the color bar
     plain: str = ""  # the color of all nodes, where they are drawn alike
     palette: tuple[str, ...] = ()  # a color for each class
@@ -109,30 +112,34 @@ class Coloring:
         if self.plain:
             return to_rgba_array([self.plain] * len(own)), shape
         if self.mappable is not None:
-            known = own >= 0 if self.ticks else np.isfinite(own)
-            colors = self.mappable.to_rgba(np.ma.masked_where(~known, own))
+            colors = self.mappable.to_rgba(np.ma.masked_where(~np.isfinite(own), own))
             return np.asarray(colors), shape
-        shape = np.where(own < 0, 0, own // len(_MANY))
+        if len(self.palette) <= _MOST:
+            shape = np.where(own < 0, 0, own // len(_MANY))
         return to_rgba_array([*self.palette, _NONE])[own], shape
 
 
-def by_class(classes: tuple[str, ...], *, gaps: bool) -> Coloring:
+def by_class(classes: tuple[str, ...], sizes: IndexArray, *, gaps: bool) -> Coloring:
     """Return a color for each class, with a legend; gaps are nodes without a class.
 
-    Beyond 12 classes colors come again, with another marker; beyond 24 classes lie on
-    a scale.
+    Beyond 12 classes colors come again, with another marker; beyond 24 the ten largest
+    have a color, and all others share one.
     """
     from matplotlib.lines import Line2D
 
     names = [_short(one) for one in classes]
-    if len(names) > _MOST:
-        shown = np.unique(np.linspace(0, len(names) - 1, 8).round().astype(int))
-        ticks = tuple((float(at), names[at]) for at in shown)
-        return Coloring(mappable=_scale(0, len(names) - 1), ticks=ticks, name="class")
-    colors = _FEW if len(names) <= len(_FEW) else _MANY
-    palette = tuple(colors[at % len(colors)] for at in range(len(names)))
-    shapes = [_MARKERS[at // len(_MANY)] for at in range(len(names))]
+    count = len(names)
+    colors = _FEW if count <= len(_FEW) else _MANY
+    palette = tuple(colors[at % len(colors)] for at in range(count))
+    shapes = [_MARKERS[at // len(_MANY) % len(_MARKERS)] for at in range(count)]
     styles = [*zip(names, palette, shapes, strict=True)]
+    if count > _MOST:
+        largest = np.argsort(-sizes, kind="stable")[:_NAMED].tolist()
+        own = dict(zip(largest, _MANY, strict=False))
+        palette = tuple(own.get(at, _OTHER) for at in range(count))
+        rest = int(sizes.sum() - sizes[largest].sum())
+        styles = [(f"{names[at]} ({sizes[at]:,})", own[at], "o") for at in largest]
+        styles += [(f"{count - _NAMED} others ({rest:,})", _OTHER, "o")]
     styles += [("no label", _NONE, _MARKERS[0])] * gaps
     marks = tuple(
         Line2D([], [], label=name, color=color, marker=shape, ls="", markersize=6)
@@ -170,10 +177,7 @@ def add_key(figure: Any, panels: list[Any], coloring: Coloring, marks: Any) -> N
             handletextpad=0.5,
         )
     if coloring.mappable is not None:
-        bar = figures.color_bar(figure, coloring.mappable, panels, coloring.name)
-        if coloring.ticks:
-            places, texts = zip(*coloring.ticks, strict=True)
-            bar.set_ticks(places, labels=texts)
+        figures.color_bar(figure, coloring.mappable, panels, coloring.name)
 
 
 def _scale(low: float, high: float) -> Any:
@@ -199,24 +203,32 @@ def draw(
     coordinates: Features,
     *,
     labels: Labels | None = None,
+    clusters: Labels | None = None,
+    findings: Findings | None = None,
     values: Features | str | None = None,
     edges: str = "alpha",
     axes: tuple[int, ...] | None = None,
     view: tuple[float, float] | None = None,
     title: str | None = None,
+    most: int = MOST,
+    seed: int = 0,
 ) -> Any:
     """Draw graphs side by side over the same 2-D or 3-D coordinates.
 
     Panels share their limits, their colors and their scale of weights. Nodes without
-    coordinates are left out, and so are their edges. Nodes are colored by ``labels`` or
-    by ``values``: numbers, "degree" or "error". ``edges`` says how weight shows
-    ("alpha", "width", "both" or "none"), ``axes`` which columns are drawn, ``view`` the
-    elevation and azimuth of the eye in 3-D, in degrees.
+    coordinates are left out, and so are their edges. Nodes are colored by ``labels``,
+    ``clusters`` or ``values``: numbers, "degree" or "error"; ``findings`` of an audit
+    of the first graph are marked. ``edges`` says how weight shows ("alpha", "width",
+    "both" or "none"), ``axes`` which columns are drawn, ``view`` the elevation and
+    azimuth of the eye in 3-D, in degrees. Of more than ``most`` nodes a sample is
+    drawn.
     """
     at = figures.places(coordinates, axes)
     where = [figures.for_nodes(at, coordinates, g, name) for name, g in graphs]
-    coloring, own = _coloring(graphs, labels, values)
-    most = max(graph.n_edges for _, graph in graphs)
+    classes = labels if clusters is None else clusters
+    _thin(where, graphs, Marks(classes, None, findings), most, seed)
+    coloring, own = _coloring(graphs, classes, values)
+    most = max(map(_drawn_edges, graphs, where))
     lines = Lines(
         edges,
         max(float(graph.adjacency.data.max(initial=NO_WEIGHT)) for _, graph in graphs),
@@ -233,10 +245,36 @@ def draw(
         panel = _panel(figure, len(graphs), place, low, high, view)
         add_edges(panel, graph, where[place], lines)
         _add_nodes(panel, where[place], coloring, own[place], most > RASTERIZED)
+        if findings is not None and not place:
+            marks = (*marks, *_add_findings(panel, where[0], findings))
         panel.set_title(figures.titles(graphs)[place], fontsize=11)
         panels.append(panel)
     add_key(figure, panels, coloring, marks)
     return figure
+
+
+def _thin(
+    where: list[FloatArray], graphs: figures.Graphs, marks: Marks, most: int, seed: int
+) -> None:
+    """Take the places of nodes away that a sample leaves out, in all panels alike."""
+    name, graph = graphs[0]
+    if marks.labels is not None:
+        known = marks.labels.for_rows(graph.n_nodes, graph.ids, name)
+        marks = replace(marks, labels=known)
+    kept = np.zeros(graph.n_nodes, bool)
+    kept[drawn(graph, where[0], marks, most, seed)[0]] = True
+    names = None if graph.ids is None else set(np.array(graph.ids)[kept])
+    for at, (_, other) in zip(where, graphs, strict=True):
+        if names is not None and other.ids is not None and other.ids != graph.ids:
+            at[[one not in names for one in other.ids]] = np.nan
+        else:
+            at[~kept] = np.nan
+
+
+def _drawn_edges(named: tuple[str, Graph], at: FloatArray) -> int:
+    edges, there = named[1].adjacency.tocoo(), ~np.isnan(at[:, 0])
+    both = int((there[edges.row] & there[edges.col]).sum())
+    return both if named[1].directed else both // 2
 
 
 def _coloring(
@@ -246,7 +284,7 @@ def _coloring(
     if labels is not None:
         codes = [labels.for_rows(g.n_nodes, g.ids, name).codes for name, g in graphs]
         gaps = any((one < 0).any() for one in codes)
-        return by_class(labels.classes, gaps=gaps), codes
+        return by_class(labels.classes, labels.counts(), gaps=gaps), codes
     if values is None:
         # Many dots, in a color of their own, would hide the edges.
         many = max(graph.n_edges for _, graph in graphs) > RASTERIZED
@@ -313,8 +351,39 @@ def _add_nodes(
     there = ~np.isnan(at[:, 0])
     three = {"depthshade": bool(coloring.plain)} if at.shape[1] == 3 else {}
     # Colors are told apart in larger dots only.
-    size = float(np.clip((6000 if coloring.plain else 14000) / len(at), 0.4, 14))
-    style = {"s": size, "linewidths": 0, "zorder": 3, "rasterized": rasterized, **three}
+    size = (6000 if coloring.plain else 14000) / max(1, there.sum())
+    size = float(np.clip(size, 0.4, 14))
+    style: Any = {
+        "s": size,
+        "linewidths": 0,
+        "zorder": 3,
+        "rasterized": rasterized,
+        **three,
+    }
     for shape in np.unique(shapes[there]):
         drawn = there & (shapes == shape)
         panel.scatter(*at[drawn].T, c=colors[drawn], marker=_MARKERS[shape], **style)
+
+
+_RINGS = ("o", "D", "s")  # of the kinds of findings
+_RINGED = 100  # findings of a kind
+
+
+def _add_findings(panel: Any, at: Any, findings: Findings) -> list[Any]:
+    """Mark the first findings of every kind; return what the legend says of them."""
+    marks = []
+    style = {"facecolors": "none", "edgecolors": "#000000", "linewidths": 0.9}
+    for kind, (name, shape) in enumerate(zip(KINDS, _RINGS, strict=True)):
+        every = findings.at(kind)
+        some = every[:_RINGED]
+        nodes = findings.node[some]
+        if name == KINDS[0]:  # a pair is two nodes
+            nodes = np.append(nodes, findings.other[some])
+        nodes = np.unique(nodes[nodes >= 0])
+        if not len(nodes):
+            continue
+        few = f"{len(some)} of {len(every):,}" if len(every) > len(some) else len(every)
+        text = f"{name} ({few})"
+        style |= {"marker": shape, "s": 34, "zorder": 4, "label": text}
+        marks.append(panel.scatter(*at[nodes].T, **style))
+    return marks

@@ -1,8 +1,10 @@
 """Where the nodes of a graph are drawn, where nobody has said it.
 
-Places on the paper are as far from each other as nodes are along the edges: of every
-pair of neighbors, and of every node and some pivots (the sparse stress model of
-Ortmann, Klimenta and Brandes). Components lie beside each other.
+A graph that fits into the plane is laid out with places as far from each other as nodes
+are along the edges: of every pair of neighbors, and of every node and some pivots (the
+sparse stress model of Ortmann, Klimenta and Brandes). In most graphs all nodes are a
+few edges from each other, and no such places show their groups: there forces pull
+neighbors together and push others away. Components lie beside each other.
 """
 
 from __future__ import annotations
@@ -10,14 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from nnkgraph.runtime.progress import Stages
-from nnkgraph.tasks.laplacian import block, one_thread, pieces
+from nnkgraph.tasks.laplacian import one_thread, pieces
+from nnkgraph.tasks.layout._forces import levels_of, pulled_apart
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
     from nnkgraph.data import Graph, IndexArray
 
@@ -27,6 +32,7 @@ _PIVOTS = 50  # nodes that all others keep their distance to
 _SWEEPS = 30  # more change little
 _APART = 0.1  # nodes with the same neighbors are moved by about this share of an edge
 _THIN = 4  # of boxes thinner than this, the room is not spent on length
+_FITS = 0.95  # correlation of distances from which on the plane holds a graph
 _GAP = 1.0  # room between components: about that between two nodes
 
 
@@ -36,14 +42,32 @@ def lay_out(graph: Graph, *, progress: Stages | None = None) -> Places:
     Weights and directions of edges do not count. Equal graphs have equal places.
     """
     parts = sorted(pieces(graph.adjacency), key=len, reverse=True)
-    joined = abs(graph.adjacency)
-    joined = joined.maximum(joined.T).tocsr()
     boxes, progress = [], progress or Stages()
     with progress("layout", graph.n_nodes) as on_rows, one_thread():
-        for part in parts:
-            boxes.append(_box(block(joined, part, part)))
+        for part, joined in zip(parts, _joined(graph, parts), strict=True):
+            boxes.append(_box(joined))
             on_rows(len(part))
     return _framed(_packed(parts, boxes, graph.n_nodes))
+
+
+def _joined(graph: Graph, parts: list[IndexArray]) -> Iterator[csr_array]:
+    """Yield the edges inside each part, in both directions, all of weight 1."""
+    order = np.concatenate(parts)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    edges = graph.adjacency.tocoo()
+    apart = edges.row != edges.col
+    row, column = place[edges.row[apart]], place[edges.col[apart]]
+    ends = (np.append(row, column), np.append(column, row))
+    whole = csr_array((np.ones(2 * len(row)), ends), graph.adjacency.shape)
+    whole.sum_duplicates()
+    begin = 0
+    for part in parts:
+        n, (start, stop) = len(part), whole.indptr[[begin, begin + len(part)]]
+        starts = whole.indptr[begin : begin + n + 1] - start
+        inside = whole.indices[start:stop] - begin
+        yield csr_array((np.ones(len(inside)), inside, starts), (n, n))
+        begin += n
 
 
 def _box(joined: csr_array) -> Places:
@@ -51,12 +75,39 @@ def _box(joined: csr_array) -> Places:
     n = joined.shape[0]
     if n == 1:
         return np.zeros((1, 2))
-    pivots, hops = _distances(joined)
-    at = _refined(joined, pivots, hops, _overview(hops))
+    levels = levels_of(joined)
+    at, alike = _as_far(levels[-1][0])
+    if alike < _FITS:
+        at = _turned(pulled_apart(levels, at))
+    elif len(levels) > 1:
+        at = _as_far(joined)[0]
     at -= at.min(axis=0)
     long, short = at.max(), at.max(axis=0).min()
     at *= np.sqrt(n / (long * max(short, long / _THIN)))
     return at
+
+
+def _as_far(joined: csr_array) -> tuple[Places, float]:
+    """Return places that are as far apart as nodes are, and how well that succeeds.
+
+    The number is the correlation of distances on paper and along edges.
+    """
+    pivots, hops = _distances(joined)
+    at = _refined(joined, pivots, hops, _overview(hops))
+    apart = np.sqrt(((at - at[pivots][:, np.newaxis]) ** 2).sum(axis=2))
+    wanted, found = hops - hops.mean(), apart - apart.mean()
+    size = np.sqrt((wanted**2).sum() * (found**2).sum())
+    return at, float((wanted * found).sum() / size) if size > 0 else 1.0
+
+
+def _turned(at: Places) -> Places:
+    """Turn places so that they reach farthest from left to right."""
+    at = at - at.mean(axis=0)
+    x, y = at.T
+    angle = np.arctan2(2 * (x * y).sum(), (x * x - y * y).sum()) / 2
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    turned: Places = at[:, :1] * turn[0] + at[:, 1:] * turn[1]
+    return turned
 
 
 def _distances(joined: csr_array) -> tuple[IndexArray, NDArray[np.float32]]:
