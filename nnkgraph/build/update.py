@@ -88,7 +88,7 @@ def update(
     >>> x = np.random.default_rng(0).normal(size=(100, 3))
     >>> graph = nnkgraph.build_graph(x[:95], k=10, updatable=True)
     >>> nnkgraph.update(graph, x[:95], add=x[95:], remove=[0, 1])
-    <Graph: 98 nodes, 211 edges>
+    <Graph: 98 nodes, 231 edges>
     """
     for name in options:
         if name not in RunningOptions.__annotations__ or name == "resume":
