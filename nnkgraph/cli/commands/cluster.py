@@ -68,12 +68,12 @@ def command(
     json: bool,
     **settings: Any,
 ) -> None:
-    """Find clusters of GRAPH: communities by Leiden, with modularity.
+    """Find clusters of GRAPH: communities by Leiden.
 
     The file has id and cluster, whole numbers from 0, the largest first; nodes without
     an edge have -1. Of several resolutions it has a column each, such as cluster_0.5.
-    Plot and report take it as --clusters, convert as --labels. A medoid is the node with
-    the most weight inside. The same graph has the same clusters every time.
+    Plot and report take it as --clusters, convert as --labels. A medoid is the node
+    with the most weight inside. The same graph has the same clusters every time.
 
     AMI and ARI say how clusters and --labels agree: 1 is the same, 0 is chance. Needs
     graspologic-native: pip install 'nnkgraph[cluster]'.
@@ -81,7 +81,7 @@ def command(
     \b
     Examples:
       nnkgraph cluster graph.npz -o clusters.csv
-      nnkgraph cluster graph.npz --resolution 0.5,1,2 --labels y.csv -o clusters.csv
+      nnkgraph cluster g.npz --resolution 0.5,1,2 --labels y.csv -o clusters.csv
       nnkgraph plot graph.npz --clusters clusters.csv -o clusters.png
       nnkgraph convert graph.npz graph.graphml --labels clusters.csv::cluster_0.5
     """

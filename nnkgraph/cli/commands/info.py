@@ -12,7 +12,7 @@ _LONGEST = 63
 @options.for_graph
 @options.shared("json")
 def command(graph: str, files: Files, json: bool) -> None:
-    """Print nodes, edges, degrees, components, weights and distances of GRAPH.
+    """Print nodes, edges, degrees, components and weights of GRAPH.
 
     And its provenance: the parameters that it was built with. GRAPH may also be what
     search or query wrote. --json prints long values in full.

@@ -48,7 +48,7 @@ def command(
     Examples:
       nnkgraph report graph.npz -o graph.html
       nnkgraph report graph.npz --features points.npy --labels y.csv -o graph.html
-      nnkgraph report graph.npz --clusters clusters.csv --audit audit.csv -o graph.html
+      nnkgraph report g.npz --clusters clusters.csv --audit audit.csv -o g.html
       nnkgraph report graph.npz --coords umap.npy -o graph.html
     """
     from nnkgraph.tasks.page import page_facts, written

@@ -88,10 +88,10 @@ def command(
     block_timeout: float,
     **given: Any,
 ) -> None:
-    """Add rows to GRAPH and remove others, at the cost of what changed.
+    """Add rows to GRAPH and remove others.
 
-    The result is what 'nnkgraph build --like GRAPH' makes of the rows together, to the
-    byte where the search is exact: the old rows that stay, in their order, then the new
+    It costs what changed. The result is what 'nnkgraph build --like GRAPH' makes of
+    the rows together, to the byte where the search is exact: the old rows that stay, in their order, then the new
     ones. It takes little time for graphs that were built with --updatable; others are
     built again. Features are written before the graph is, and the same line goes on
     where it was ended: nothing is added twice.
@@ -100,7 +100,7 @@ def command(
     Examples:
       nnkgraph update graph.npz --features all.npy --add new.npy -o graph.npz \\
         --write-features all.npy
-      nnkgraph update graph.npz --features 'parts/*.npy' --add new.npy -o graph.npz
+      nnkgraph update g.npz --features 'parts/*.npy' --add new.npy -o g.npz
       nnkgraph update old.npz --features old.h5 --remove gone.txt -o new.npz
     """
     from nnkgraph.build.settings import Running
