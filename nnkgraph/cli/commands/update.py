@@ -91,10 +91,10 @@ def command(
     """Add rows to GRAPH and remove others.
 
     It costs what changed. The result is what 'nnkgraph build --like GRAPH' makes of
-    the rows together, to the byte where the search is exact: the old rows that stay, in their order, then the new
-    ones. It takes little time for graphs that were built with --updatable; others are
-    built again. Features are written before the graph is, and the same line goes on
-    where it was ended: nothing is added twice.
+    the rows together, to the byte where the search is exact: the old rows that stay,
+    in their order, then the new ones. It takes little time for graphs that were built
+    with --updatable; others are built again. Features are written before the graph
+    is, and the same line goes on where it was ended: nothing is added twice.
 
     \b
     Examples:
