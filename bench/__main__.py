@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.ratio import Line
 
-SUITES = ("solve", "solvers", "search", "command", "auto", "stages", "growth")
+SUITES = ("solve", "solvers", "search", "command", "auto", "stages", "growth", "update")
 PAGE, CLUSTERS = "neighbors", "clusters"
 """What is no ratio: time over recall of many searches, and agreement of clusters with
 classes, for pages of docs/."""
@@ -22,7 +22,7 @@ QUICK = ("solve", "solvers", "search", "command")
 
 def lines(options: argparse.Namespace) -> Iterator[Line]:
     """Run the suites that were asked for."""
-    from bench import commands, growth, search, solver
+    from bench import commands, growing, growth, search, solver
 
     threads, repeat, folder = options.threads, options.repeat, options.data
     runs = {
@@ -33,6 +33,7 @@ def lines(options: argparse.Namespace) -> Iterator[Line]:
         "auto": commands.auto_against_best,
         "stages": lambda: growth.progress(repeat),
         "growth": growth.slopes,
+        "update": lambda: growing.against_rebuild(folder, repeat),
     }
     for name in options.suite or QUICK:
         yield from runs[name]()

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from fuzz.seeds import NEIGHBORS, NODES, RUN
 from nnkgraph import formats
-from nnkgraph.build.graph import build_graph, edge_distances
+from nnkgraph.build.graph import build_graph
 from nnkgraph.build.report import description
 from nnkgraph.build.run import found_once
 from nnkgraph.build.shards import merge_candidates, read_parts, read_solved
@@ -20,7 +20,6 @@ from nnkgraph.data import Candidates, Features
 from nnkgraph.data.edges import component_labels
 from nnkgraph.errors import NnkGraphError
 from nnkgraph.formats import find_place
-from nnkgraph.kernels.gaussian import Gaussian
 from nnkgraph.methods import nnk
 from nnkgraph.runtime.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.runtime.progress import Stages
@@ -96,8 +95,7 @@ def _into(path: Path, chance: Random) -> Any:
     place = find_place(str(path), key, f"{path}::obsm/X_pca", no_clobber=False)
     try:
         place.check(POINTS)
-        lengths = edge_distances(POINTS, GRAPH.adjacency, Gaussian(), "none")
-        place.write(GRAPH, *lengths)
+        place.write(GRAPH)
     except NnkGraphError:
         if path.read_bytes() != before:
             raise AssertionError("a refused file was changed") from None

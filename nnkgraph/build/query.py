@@ -15,7 +15,6 @@ from nnkgraph.build.settings import (
     Settings,
     SolveCall,
     features_of,
-    mismatch,
     plugin_of,
     split,
 )
@@ -27,6 +26,7 @@ from nnkgraph.data import (
     Neighborhoods,
     SparseRows,
 )
+from nnkgraph.data.checks import mismatch
 from nnkgraph.data.duplicates import Rows, first_equal
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry

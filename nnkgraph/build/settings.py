@@ -368,22 +368,6 @@ def settings_of(features: Features, chosen: Mapping[str, Any]) -> Settings:
     return Settings.like(like, features)
 
 
-def mismatch(graph: Graph, features: Features) -> str:
-    """Return why features are not those that a graph was built from, or nothing."""
-    shape, known = tuple(features.x.shape), graph.provenance
-    stored = tuple(known.get("shape", ()))
-    if shape != stored or shape[0] != graph.n_nodes:
-        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {stored}"
-        if shape[0] == graph.n_nodes:
-            text += "; give the same `drop` and `id_column` as to build"
-        return text
-    if features.sha256 != known.get("sha256"):
-        return "other values, or rows in another order: sha256 differs"
-    if features.ids and graph.ids and features.ids != graph.ids:
-        return "other row names, or another order"
-    return ""
-
-
 def split(options: Mapping[str, Any], known: Any) -> tuple[dict[str, Any], Running]:
     """Return the settings and the running among the keywords of a function.
 

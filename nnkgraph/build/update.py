@@ -21,9 +21,9 @@ from nnkgraph.build.settings import (
     RunningOptions,
     Settings,
     features_of,
-    mismatch,
 )
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, Updatable
+from nnkgraph.data.checks import mismatch
 from nnkgraph.data.rows import below, taken
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nnkgraph.data import Features, Graph
+
     FloatArray = NDArray[np.floating[Any]]
 
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -103,3 +105,19 @@ def check_ids(ids: Sequence[str], x: FloatArray, name: str) -> tuple[str, ...]:
             "and must differ"
         )
     return names
+
+
+def mismatch(graph: Graph, features: Features) -> str:
+    """Return why features are not those that a graph was built from, or nothing."""
+    shape, known = tuple(features.x.shape), graph.provenance
+    stored = tuple(known.get("shape", ()))
+    if shape != stored or shape[0] != graph.n_nodes:
+        text = f"shape {shape}, the graph has {graph.n_nodes} nodes of {stored}"
+        if shape[0] == graph.n_nodes:
+            text += "; give the same `drop` and `id_column` as to build"
+        return text
+    if features.sha256 != known.get("sha256"):
+        return "other values, or rows in another order: sha256 differs"
+    if features.ids and graph.ids and features.ids != graph.ids:
+        return "other row names, or another order"
+    return ""

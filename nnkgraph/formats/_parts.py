@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from typing import TYPE_CHECKING
 
 from nnkgraph.errors import InputError
@@ -15,9 +16,12 @@ if TYPE_CHECKING:
     from nnkgraph.data import Features
 
 
+_WILD = re.compile(r"[*?]|\[[^]]+\]")
+
+
 def is_pattern(path: str) -> bool:
     """Return whether a path stands for all files that it matches."""
-    return glob.has_magic(path) and not os.path.lexists(path)
+    return bool(_WILD.search(path)) and not os.path.lexists(path)
 
 
 def read_parts(

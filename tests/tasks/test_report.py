@@ -217,7 +217,7 @@ def test_of_a_large_graph_a_sample_is_drawn_that_keeps_clusters():
     # The edges between them, and all edges in the number of each.
     inner = graph.adjacency[number][:, number]
     assert len(numbers(drawn["source"])) == inner.nnz // 2 > 450
-    assert inner.nnz > 2 * graph.adjacency.nnz / 9  # of nodes drawn one by one
+    assert inner.nnz > 1.5 * graph.adjacency.nnz / 9  # of nodes drawn one by one
     assert np.array_equal(
         numbers(drawn["degree"]), np.diff(graph.adjacency.indptr)[number]
     )
