@@ -467,9 +467,13 @@ def write_features(spec: AnyPath, features: Features, outputs: Outputs) -> None:
     """Write features to ``FILE`` or ``FILE::ITEM``, one of several files."""
     path, item = split_item(os.fspath(spec))
     plugin, suffix = choose("write_features", path, None)
-    stream = outputs.open(path)
-    plugin.write_features(stream, features, Target(show(path), suffix, item=item))
-    stream.flush()
+    try:
+        stream = outputs.open(path)
+        plugin.write_features(stream, features, Target(show(path), suffix, item=item))
+        stream.flush()
+    except OSError as error:  # said of this file, not of the first of them
+        what = files.reason(error)
+        raise OutputError(f"{show(path)}: cannot be written: {what}") from error
 
 
 def check_features(

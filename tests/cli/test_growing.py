@@ -231,6 +231,28 @@ def test_a_full_disk(inside, day):
     assert sorted(Path.cwd().iterdir()) == names
 
 
+def test_a_full_disk_is_said_of_the_file_that_does_not_fit(inside, tmp_path):
+    import resource
+
+    x = np.random.default_rng(2).normal(size=(200, 500))
+    np.save("wide.npy", x[:190])
+    np.save("more.npy", x[190:])
+    built = inside("build", "wide.npy", "-o", "w.npz", "--updatable", "-k", 2)
+    assert built.code == 0
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    line = ["update", "w.npz", "--features", "wide.npy", "--add", "more.npy"]
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limit[1]))
+        done = inside(*line, "-o", "w2.npz", "--write-features", "w2.npy", "-j", 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    assert done.code == 4
+    assert "w2.npy: cannot be written: " in done.err
+    assert not list(tmp_path.glob("w2*"))
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment(inside, day):
     """Files are the old or the new ones; the same line ends with the same bytes."""
