@@ -15,7 +15,7 @@ from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES, MATRICES
 from nnkgraph.data.scaling import SCALES, Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -163,8 +163,7 @@ class Settings:
             from nnkgraph.build.grow import check_grow
 
             check_grow(weigher, similarity, made.grow, number, max_k)
-        if isinstance(features.x, SparseRows):
-            made._check_sparse()
+        made._check_sparse(features.x)
         return made
 
     def _check_names(self) -> None:
@@ -180,8 +179,10 @@ class Settings:
 
             check_weights(self.weights, self.method, self.kernel)
         self.method.check(self.kernel)
-        if self.kernel.base == "gram" and self.scale != "none":
-            raise ParameterError("similarities cannot be scaled: leave scale out")
+        if self.kernel.base in MATRICES and self.scale != "none":
+            raise ParameterError(
+                "similarities and distances cannot be scaled: leave scale out"
+            )
         if not self.method.local and self.duplicates == "keep":
             raise ParameterError(
                 f"method {name!r} needs distinct rows: use duplicates merge or error"
@@ -320,16 +321,26 @@ class Settings:
             **(self.scaling.stored() if self.scaling else {}),
         }
 
-    def _check_sparse(self) -> None:
+    def _check_sparse(self, x: Any) -> None:
         """Refuse what would need all the zeros of sparse features."""
+        given = isinstance(x, SparseRows)
+        if not given and self.kernel.base != "jaccard-distance":
+            return
         if self.kernel.dense:
             raise ParameterError(
-                "sparse features work with kernels cosine, gaussian and linear; others "
-                "need a dense matrix"
+                "sparse features work with kernels cosine, gaussian, jaccard and "
+                "linear; others need a dense matrix"
+            )
+        name = registry.spec(self.method).partition(":")[0]
+        if self.method.dense and not given:
+            raise ParameterError(
+                f"method {name!r} needs all zeros of features, which kernel jaccard "
+                "leaves out"
             )
         if self.method.dense:
-            name = registry.spec(self.method).partition(":")[0]
             raise ParameterError(f"method {name!r} needs a dense matrix of features")
+        if not given:
+            return
         if self.scale not in {"none", "unit"}:
             raise ParameterError(
                 f"scale {self.scale!r} would fill the zeros of sparse features: use "
@@ -422,16 +433,15 @@ def kernel_of(given: Any, sigma: str | float | None = None) -> kernels.Kernel:
 
 
 def metric_of(kernel: kernels.Kernel, scale: str) -> str | None:
-    """Return what distances are: "euclidean", "manhattan", "chord"; None without any.
+    """Return what distances are; None without any.
 
-    A chord c joins rows of length 1: their cosine is 1 - c ** 2 / 2.
+    "euclidean", "manhattan", "jaccard", "precomputed" or "chord". A chord c joins rows
+    of length 1: their cosine is 1 - c ** 2 / 2, or their correlation.
     """
-    if kernel.nearness not in DISTANCES:
-        return None
-    if kernel.nearness == "l1-distance":
-        return "manhattan"
-    unit = scale == "unit" or registry.spec(kernel).partition(":")[0] == "cosine"
-    return "chord" if unit else "euclidean"
+    metric = DISTANCES.get(kernel.nearness)
+    angles = registry.spec(kernel).partition(":")[0] in {"cosine", "correlation"}
+    unit = scale == "unit" or angles
+    return "chord" if unit and metric == "euclidean" else metric
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

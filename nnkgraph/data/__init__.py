@@ -52,8 +52,9 @@ class Features:
     x: Any
     """(n, d), float32 or float64, C order, finite; may be a read-only memory map.
 
-    For kernel ``precomputed`` it is (n, n), and may be a ``SparseGram``; for kernels
-    ``cosine``, ``gaussian`` and ``linear`` it may be ``SparseRows``.
+    For kernels ``precomputed`` and ``distance`` it is (n, n), and may be a
+    ``SparseGram``; for ``cosine``, ``gaussian``, ``jaccard`` and ``linear`` it may be
+    ``SparseRows``.
     """
 
     ids: tuple[str, ...] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES, MATRICES
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
@@ -107,9 +107,10 @@ def need_distances(name: str, kernel: Kernel) -> None:
 
 def need_features(name: str, kernel: Kernel) -> None:
     """Refuse a kernel without features."""
-    if kernel.base == "gram":
+    if kernel.base in MATRICES:
         raise ParameterError(
-            f"method {name!r} needs features, but kernel precomputed has none"
+            f"method {name!r} needs features, but a matrix of similarities or "
+            "distances has none"
         )
 
 
