@@ -242,7 +242,8 @@ def check_updatable(settings: Settings, *, lists: bool = True) -> None:
     refused = {
         "method": "" if method.local else "looks at all rows at once",
         "kernel": "has no features to add rows to" * (kernel.base in MATRICES)
-        or "is a function" * (kernel.nearness == "similarity"),
+        or "is a function" * (kernel.nearness == "similarity")
+        or "is searched as a whole" * (lists and kernel.base == "jaccard-distance"),
         "search": ""
         if (search.exact or search.answers_queries) and not search.reads
         else "knows its own rows only",

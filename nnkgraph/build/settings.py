@@ -163,7 +163,8 @@ class Settings:
             from nnkgraph.build.grow import check_grow
 
             check_grow(weigher, similarity, made.grow, number, max_k)
-        made._check_sparse(features.x)
+        if isinstance(features.x, SparseRows):
+            made._check_sparse()
         return made
 
     def _check_names(self) -> None:
@@ -321,26 +322,16 @@ class Settings:
             **(self.scaling.stored() if self.scaling else {}),
         }
 
-    def _check_sparse(self, x: Any) -> None:
+    def _check_sparse(self) -> None:
         """Refuse what would need all the zeros of sparse features."""
-        given = isinstance(x, SparseRows)
-        if not given and self.kernel.base != "jaccard-distance":
-            return
         if self.kernel.dense:
             raise ParameterError(
                 "sparse features work with kernels cosine, gaussian, jaccard and "
                 "linear; others need a dense matrix"
             )
-        name = registry.spec(self.method).partition(":")[0]
-        if self.method.dense and not given:
-            raise ParameterError(
-                f"method {name!r} needs all zeros of features, which kernel jaccard "
-                "leaves out"
-            )
         if self.method.dense:
+            name = registry.spec(self.method).partition(":")[0]
             raise ParameterError(f"method {name!r} needs a dense matrix of features")
-        if not given:
-            return
         if self.scale not in {"none", "unit"}:
             raise ParameterError(
                 f"scale {self.scale!r} would fill the zeros of sparse features: use "

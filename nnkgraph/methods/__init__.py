@@ -101,7 +101,7 @@ def need_distances(name: str, kernel: Kernel) -> None:
     if kernel.nearness not in DISTANCES:
         raise ParameterError(
             f"method {name!r} needs distances, but this kernel has similarities only: "
-            "use kernel gaussian, laplacian or cosine"
+            "use kernel gaussian, laplacian, jaccard or cosine"
         )
 
 
@@ -111,6 +111,16 @@ def need_features(name: str, kernel: Kernel) -> None:
         raise ParameterError(
             f"method {name!r} needs features, but a matrix of similarities or "
             "distances has none"
+        )
+    need_zeros(name, kernel)
+
+
+def need_zeros(name: str, kernel: Kernel) -> None:
+    """Refuse a kernel that keeps rows without their zeros."""
+    if kernel.base == "jaccard-distance":
+        raise ParameterError(
+            f"method {name!r} needs rows with their zeros, which kernel jaccard leaves "
+            "out"
         )
 
 

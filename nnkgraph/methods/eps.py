@@ -20,7 +20,7 @@ from nnkgraph.data.pairs import (
     tile_values,
 )
 from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.methods import Plain, need_distances
+from nnkgraph.methods import Plain, need_distances, need_zeros
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import distance_of, index_dtype, ranked
@@ -222,6 +222,7 @@ class Eps(Plain):
     def check(self, kernel: Kernel, /) -> None:
         """Refuse kernels without distances, and a radius that nothing sets."""
         need_distances("eps", kernel)
+        need_zeros("eps", kernel)
         if getattr(kernel, "sigma", None) == "local":
             raise ParameterError(
                 "method 'eps' needs one sigma for all nodes: use another than 'local'"

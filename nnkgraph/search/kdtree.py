@@ -45,7 +45,7 @@ class Kdtree(Plain):
 
         if wanted.base not in GEOMETRIC:
             raise ParameterError(
-                "search 'kdtree' finds nearest rows only; a kernel without distances "
+                "search 'kdtree' knows distances between points only; this kernel "
                 "needs search 'exact'"
             )
         asking, k = wanted.asking, wanted.k

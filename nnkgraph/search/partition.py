@@ -255,7 +255,7 @@ def _query_round(
 def _check_base(wanted: Wanted) -> None:
     if wanted.base not in GEOMETRIC:
         raise ParameterError(
-            "search 'partition' finds nearest rows only; a kernel without distances "
+            "search 'partition' knows distances between points only; this kernel "
             "needs search 'exact'"
         )
 

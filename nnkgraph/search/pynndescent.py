@@ -171,7 +171,7 @@ def check_base(wanted: Wanted, name: str) -> None:
     """Refuse what has no distances."""
     if wanted.base not in GEOMETRIC:
         raise ParameterError(
-            f"search {name!r} finds nearest rows only; a kernel without distances "
+            f"search {name!r} knows distances between points only; this kernel "
             "needs search 'exact'"
         )
 

@@ -124,8 +124,8 @@ def audit(
     settings = Settings.of(features, **chosen)
     if settings.kernel.nearness not in GEOMETRIC:
         raise ParameterError(
-            "distances are looked at, but this kernel has similarities only: use "
-            "kernel gaussian, laplacian or cosine"
+            "an audit looks at distances between points, which this kernel has not: "
+            "use kernel gaussian, laplacian, correlation or cosine"
         )
     kernel = registry.spec(settings.kernel).partition(":")[0]
     angles = settings.kernel.nearness == "squared-distance" and (
