@@ -35,6 +35,11 @@ def check_gram(x: Any, name: str) -> None:
             f"{name}: the similarity of row {row} with itself is {own[row]:g}; it "
             "cannot be negative"
         )
+    if not own.any():
+        raise InputError(
+            f"{name}: no row is similar to itself, as in a matrix of distances: those "
+            "are for `kernel='distance'`"
+        )
     wrong = _asymmetric_sparse(x) if sparse else asymmetric(x, _largest(x))
     if wrong is not None:
         i, j, there, back = wrong

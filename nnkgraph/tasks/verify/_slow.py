@@ -105,7 +105,12 @@ class Space:
 
     @property
     def grain(self) -> float:
-        """Difference that distances may have by the rounding of scaled rows."""
+        """Difference that distances may have by rounding, of rows or of given sides."""
+        if self.recipe.kernel == "distance":
+            parts = [slice(at, at + 512) for at in range(0, self.n, 512)]
+            return max(
+                float(abs(self.x[rows] - self.x[:, rows].T).max()) for rows in parts
+            )
         angles = self.recipe.kernel in {"correlation", "cosine"}
         if not angles and self.recipe.scale == "none":
             return 0.0
@@ -336,6 +341,8 @@ def local(
         gram, cross = _directions(space, node, index)
     else:
         gram = _similar(space, index, index, sigma)[0]
+        if recipe.matrix:  # its sides may differ by rounding: the nearer ones' columns
+            gram = np.tril(gram) + np.tril(gram, -1).T
         cross, scale = _similar(space, np.array([node]), index, sigma)
         cross = cross[0]
     ridge = 1e-8 if recipe.kernel in {"linear", "polynomial", "lle"} else 0.0
