@@ -278,9 +278,10 @@ class Graph(Convertible):
     """(nnz,) float64, how far apart the ends of each entry of ``adjacency.data`` are.
 
     In the unit of the search: Euclidean, or Manhattan for kernel ``laplacian``, between
-    the scaled rows; for kernel ``cosine`` and ``scale="unit"`` the length of the chord
-    between rows of length 1, c, so that 1 - cos is c ** 2 / 2. Identical rows have 0.
-    None for kernels that know similarities only: ``linear``, ``polynomial``,
+    the scaled rows; for kernels ``cosine`` and ``correlation`` and ``scale="unit"`` the
+    length of the chord between rows of length 1, c, so that 1 - cos is c ** 2 / 2; for
+    ``jaccard`` 1 minus the similarity; for ``distance`` as given. Identical rows have
+    0. None for kernels that know similarities only: ``linear``, ``polynomial``,
     ``precomputed`` and functions.
     """
 

@@ -332,7 +332,7 @@ def _contents(archive: Archive) -> str:
 
 
 def gram_from_sparse(archive: Archive) -> SparseGram:
-    """Build a matrix of similarities or distances from what ``scipy.sparse.save_npz`` wrote."""
+    """Build similarities or distances from what ``scipy.sparse.save_npz`` wrote."""
     n = _square(archive)
     found = _inside(archive, n, n)
     wrong = ~np.isfinite(found.data)

@@ -11,6 +11,7 @@ from nnkgraph.build.query import query
 from nnkgraph.data import SparseRows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
+from nnkgraph.search import Wanted
 from nnkgraph.search._overlaps import overlap_inputs
 from nnkgraph.tasks.verify import verify
 
@@ -63,14 +64,11 @@ def test_numbers_are_compared_by_minima_and_maxima(kind):
 
 def test_rows_are_searched_by_bits_or_by_columns():
     ways = {}
-    for kind in KINDS:
-        wanted = testing.Wanted(
-            SparseRows.of(sparse.csr_array(draw(kind)), kind),
-            5,
-            "jaccard-distance",
-            registry.create("executors", "serial").open(1).__enter__(),
-        )
-        ways[kind] = overlap_inputs(wanted).bits is not None
+    with registry.create("executors", "serial").open(1) as pool:
+        for kind in KINDS:
+            rows = SparseRows.of(sparse.csr_array(draw(kind)), kind)
+            wanted = Wanted(rows, 5, "jaccard-distance", pool)
+            ways[kind] = overlap_inputs(wanted).bits is not None
     assert ways == {name: name == "many bits" for name in KINDS}
 
 
@@ -164,7 +162,7 @@ def test_negative_values_are_refused_with_their_place(run, tmp_path, form):
 def test_negative_values_are_seen_in_every_block_of_rows(monkeypatch):
     x = np.ones((900, 3))
     x[800, 1] = x[850, 2] = -2
-    monkeypatch.setattr("nnkgraph.runtime.arrays._BLOCK_BYTES", 1 << 10, raising=False)
+    monkeypatch.setattr("nnkgraph.runtime.arrays._MOST_BLOCK", 1 << 10)
     with pytest.raises(InputError, match=r"row 800, column 1 .*; 2 negative"):
         registry.create("kernels", "jaccard").prepare(x, "x")
 
