@@ -77,6 +77,7 @@ class _NeighborsBase(base.BaseEstimator):
         tags = super().__sklearn_tags__()
         kernel, method = _name(self.kernel), _name(self.method)
         tags.input_tags.sparse = kernel in _SPARSE_KERNELS and method != "lle"
+        tags.input_tags.positive_only = kernel == "jaccard"
         return tags
 
     def _validated(self, *arrays: Any, **how: Any) -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nnkgraph.runtime.executors import Shared
     from nnkgraph.search import Wanted
 
-_WORD = 0.8
+_WORD = 0.2
 """What 64 columns of two rows take as bits, beside an entry that two rows share."""
 
 

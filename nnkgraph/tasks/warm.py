@@ -309,7 +309,7 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
             build(Features(SparseGram.of(csr_array(apart))), kernel="distance"),
         ],
         "jaccard": lambda: [
-            *(build(of, kernel="jaccard") for of in (np.abs(x), np.sign(np.abs(x)))),
+            *(build(of, kernel="jaccard") for of in (np.abs(x), (x > 0) * 1.0)),
             query(np.abs(x), np.abs(x[:9]), k=5, kernel="jaccard"),
         ],
         "sigma": lambda: [

@@ -141,7 +141,7 @@ class Space:
             return np.where(np.equal.outer(a, b), 0.0, whole)
         p, q = self.rows(a), self.rows(b)
         if near == "jaccard-distance":
-            return np.array([_jaccard(row, q) for row in p]).reshape(len(a), len(b))
+            return _jaccard(p, q)
         if near == "similarity":
             return -np.asarray(self.recipe.plugin(p, q), np.float64)
         if near == "squared-distance":
@@ -166,9 +166,13 @@ class Space:
     def _rough(self, nodes: IndexArray) -> tuple[FloatArray, float]:
         """Return values of nodes with all rows, and how wrong they may be."""
         near, shift = self.recipe.nearness, self.recipe.shift
+        out = np.empty((len(nodes), self.n))
+        if near == "jaccard-distance":
+            for part, rows in self._chunks():
+                out[:, part] = _jaccard(self.rows(nodes), rows)
+            return out, 0.0
         if near not in {"squared-distance", "inner-product", "absolute-product"}:
             return self.pair_values(nodes, np.arange(self.n)), 0.0
-        out = np.empty((len(nodes), self.n))
         squared, even = near == "squared-distance", near == "absolute-product"
         origin = self._center if squared else 0.0
         moved = self.rows(nodes) - origin
@@ -293,11 +297,16 @@ def _known_distances(x: Any) -> Any:
     return (one + (other - other.multiply(one != 0))).tocsr()
 
 
-def _jaccard(row: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the Jaccard distances of a row from others; none between zeros."""
-    most = np.maximum(row, others).sum(axis=1)
-    apart = most - np.minimum(row, others).sum(axis=1)
-    distance: FloatArray = apart / np.where(most > 0, most, 1.0)
+def _jaccard(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return the Jaccard distances of rows from others; none between zeros."""
+    if all(bool(((one == 0) | (one == 1)).all()) for one in (p, q)):  # sets: counts
+        least = p @ q.T
+        most = np.add.outer(p.sum(axis=1), q.sum(axis=1)) - least
+    else:
+        least = np.array([np.minimum(row, q).sum(axis=1) for row in p])
+        most = np.array([np.maximum(row, q).sum(axis=1) for row in p])
+    least, most = (one.reshape(len(p), len(q)) for one in (least, most))
+    distance: FloatArray = (most - least) / np.where(most > 0, most, 1.0)
     return distance
 
 
