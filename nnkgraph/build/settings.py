@@ -324,6 +324,11 @@ class Settings:
 
     def _check_sparse(self) -> None:
         """Refuse what would need all the zeros of sparse features."""
+        if self.kernel.base in MATRICES:
+            raise ParameterError(
+                "a sparse matrix is taken for features: make one of similarities or "
+                "distances `Features(nnkgraph.data.SparseGram.of(matrix))`"
+            )
         if self.kernel.dense:
             raise ParameterError(
                 "sparse features work with kernels cosine, gaussian, jaccard and "

@@ -285,6 +285,11 @@ def test_what_needs_features_is_refused(options):
         build_graph(wild(), k=5, kernel="distance", **options)
 
 
+def test_a_sparse_matrix_of_features_is_told_from_one_of_distances():
+    with pytest.raises(ParameterError, match="SparseGram"):
+        build_graph(known_to_k(wild(), 9), k=5, kernel="distance")
+
+
 def test_components_are_joined_by_the_shortest_distances():
     x = np.concatenate([points(40), points(40) + 30])
     one = build_graph(x, k=5, connect="mst")
