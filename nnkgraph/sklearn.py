@@ -48,7 +48,11 @@ __all__ = ["NNKClassifier", "NNKRegressor", "NNKTransformer"]
 _DTYPES = (np.float64, np.float32)
 """What is taken as it is; everything else becomes float64."""
 
-_SPARSE_KERNELS = {"cosine", "gaussian", "linear"}
+_SPARSE_KERNELS = {"cosine", "gaussian", "jaccard", "linear"}
+
+
+_ANGLES = {"correlation", "cosine"}
+"""Kernels of rows of length 1, and what scikit-learn calls 1 - cos of them."""
 
 
 class _NeighborsBase(base.BaseEstimator):
@@ -73,6 +77,7 @@ class _NeighborsBase(base.BaseEstimator):
         tags = super().__sklearn_tags__()
         kernel, method = _name(self.kernel), _name(self.method)
         tags.input_tags.sparse = kernel in _SPARSE_KERNELS and method != "lle"
+        tags.input_tags.positive_only = kernel == "jaccard"
         return tags
 
     def _validated(self, *arrays: Any, **how: Any) -> Any:
@@ -247,7 +252,7 @@ class _NeighborsBase(base.BaseEstimator):
 
     def _lengths(self, distance: FloatArray) -> FloatArray:
         """Turn the distances of a search into those of the metric."""
-        if self.effective_metric_ != "cosine":
+        if self.effective_metric_ not in _ANGLES:
             return distance
         return distance**2 / 2  # of rows of unit length
 
@@ -261,11 +266,8 @@ def _name(plugin: Any) -> str:
 
 def _metric(kernel: Kernel) -> str | None:
     """Return what scikit-learn calls the distance that a kernel searches by."""
-    if kernel.nearness not in DISTANCES:
-        return None
-    if kernel.nearness == "l1-distance":
-        return "manhattan"
-    return "cosine" if _name(kernel) == "cosine" else "euclidean"
+    name = _name(kernel)
+    return name if name in _ANGLES else DISTANCES.get(kernel.nearness)
 
 
 def _of_one_dtype(*some: Features) -> list[Features]:
@@ -336,8 +338,10 @@ class NNKClassifier(base.ClassifierMixin, _Predictor):
         Candidates that were used.
     kernel_ : str or callable
         The kernel with the bandwidth that was found.
-    effective_metric_ : {"euclidean", "cosine", "manhattan"} or None
-        Distance that ``kneighbors`` goes by; None for kernels that have none.
+    effective_metric_ : str or None
+        Distance that ``kneighbors`` goes by, in scikit-learn's words: ``"euclidean"``,
+        ``"cosine"``, ``"correlation"``, ``"manhattan"`` or ``"jaccard"``; None for
+        kernels that have none.
     n_samples_fit_, n_features_in_ : int
         Rows and columns of ``fit``.
     feature_names_in_ : array of str
@@ -359,8 +363,8 @@ class NNKClassifier(base.ClassifierMixin, _Predictor):
         Parameters
         ----------
         X : (n, d) array-like or sparse matrix
-            At least two rows. Sparse ones work with kernels cosine, gaussian and
-            linear.
+            At least two rows. Sparse ones work with kernels cosine, gaussian, jaccard
+            and linear.
         y : (n,) array-like
             Their classes.
         """

@@ -22,6 +22,9 @@ def graphs():
     islands = narrow + 30 * (np.arange(70) % 3)[:, None]
     gram = np.exp(-0.5 * ((narrow[:, None] - narrow) ** 2).sum(-1))
     thin = np.where(gram > 0.4, gram, 0.0)
+    apart = abs(np.subtract.outer(narrow[:, 0] ** 2, narrow[:, 1]))
+    apart = (apart + apart.T) * (1 - np.eye(70))  # of no points
+    thin_apart = np.where(apart < 2.0, apart, 0.0)
     cases = {
         **{f"narrow {name}": (narrow, {"method": name}) for name in METHODS},
         **{f"wide {name}": (wide, {"method": name}) for name in METHODS},
@@ -48,6 +51,10 @@ def graphs():
         "own kernel": (narrow, {"kernel": "uncompiled:similarity"}),
         "gram": (gram, {"kernel": "precomputed"}),
         "thin gram": (sparse(thin), {"kernel": "precomputed", "k": 6}),
+        "distances": (apart, {"kernel": "distance"}),
+        "thin distances": (sparse(thin_apart), {"kernel": "distance", "k": 6}),
+        "counts": (np.floor(2 * abs(wide)), {"kernel": "jaccard"}),
+        "sets": (1.0 * (wide > 0), {"kernel": "jaccard"}),
         "thin rows": (thin_rows(wide), {"kernel": "cosine"}),
         "thin rows, far": (thin_rows(wide), {"sigma": 3.0}),
     }
@@ -55,7 +62,7 @@ def graphs():
 
 
 METHODS = ("aew", "eps", "kalofolias", "knn", "kstar", "l1", "lle", "mp", "nnk", "omp")
-KERNELS = ("cosine", "laplacian", "linear", "lle", "polynomial")
+KERNELS = ("correlation", "cosine", "laplacian", "linear", "lle", "polynomial")
 RULES = ("error", "error-union", "max", "mean", "min", "mutual", "none")
 
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from nnkgraph.data import Candidates, Graph, SparseGram, SparseRows, pairs
 from nnkgraph.data.edges import component_labels, with_edges
-from nnkgraph.data.pairs import TILE, copy_tile, cross_values, tile_values
+from nnkgraph.data.pairs import (
+    TILE,
+    copy_tile,
+    cross_values,
+    matrix_value,
+    tile_values,
+)
 from nnkgraph.errors import ParameterError
 from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime.jit import compiled, frozen
@@ -32,8 +38,10 @@ def check_connect(way: str, kernel: Kernel, rule: str, x: Any) -> None:
     if kernel.nearness not in pairs.BASES:
         raise ParameterError("a kernel function has no distances to connect by")
     if isinstance(x, SparseGram):
-        raise ParameterError("a sparse matrix of similarities has no bridges to offer")
-    if isinstance(x, SparseRows):
+        raise ParameterError(
+            "a sparse matrix of similarities or distances has no bridges to offer"
+        )
+    if isinstance(x, SparseRows) or kernel.base == "jaccard-distance":
         raise ParameterError("bridges need a dense matrix of features: leave out mst")
 
 
@@ -123,7 +131,8 @@ def _look_outside(
                 if label[j] == own:
                     continue
                 low, high = min(i, j), max(i, j)
-                value = sign * (x[low, high] if base == 4 else values[0, j - first])
+                value = matrix_value(x, low, high, base, values[0, j - first])
+                value *= sign
                 better = value < score[own]
                 if value == score[own]:
                     better = low < ends[own, 0] or (

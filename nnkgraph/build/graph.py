@@ -22,7 +22,7 @@ from nnkgraph.build.settings import (
 from nnkgraph.build.symmetrize import symmetrize
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, Updatable
 from nnkgraph.data.duplicates import Rows, candidates_with_copies, with_copies
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES, MATRICES
 from nnkgraph.data.report import Report
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
@@ -241,8 +241,9 @@ def check_updatable(settings: Settings, *, lists: bool = True) -> None:
     names = {"method": method, "kernel": kernel, "search": search}
     refused = {
         "method": "" if method.local else "looks at all rows at once",
-        "kernel": "has no features to add rows to" * (kernel.base == "gram")
-        or "is a function" * (kernel.nearness == "similarity"),
+        "kernel": "has no features to add rows to" * (kernel.base in MATRICES)
+        or "is a function" * (kernel.nearness == "similarity")
+        or "is searched as a whole" * (lists and kernel.base == "jaccard-distance"),
         "search": ""
         if (search.exact or search.answers_queries) and not search.reads
         else "knows its own rows only",

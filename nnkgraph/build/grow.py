@@ -15,7 +15,7 @@ import numpy as np
 
 from nnkgraph.build import solve
 from nnkgraph.data import Candidates, Neighborhoods
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.errors import ParameterError
 from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, widened
@@ -52,10 +52,10 @@ def check_grow(
         raise ParameterError(f"max_k is {max_k}, but k is {k} already")
     if tolerance is not None and not 0 < tolerance < np.inf:
         raise ParameterError(f"grow must be a number above 0, not {tolerance:g}")
-    if not (kernel.form and kernel.nearness in DISTANCES):
+    if not (kernel.form and kernel.nearness in GEOMETRIC):
         raise ParameterError(
             "what lies outside the candidates is bounded for kernels gaussian, "
-            "laplacian and cosine only"
+            "laplacian, cosine and correlation only"
         )
     if tolerance is not None and getattr(kernel, "sigma", None) == "local":
         raise ParameterError(

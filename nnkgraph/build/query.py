@@ -28,6 +28,7 @@ from nnkgraph.data import (
 )
 from nnkgraph.data.checks import mismatch
 from nnkgraph.data.duplicates import Rows, first_equal
+from nnkgraph.data.pairs import MATRICES
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
@@ -199,10 +200,10 @@ def check_settings(settings: Settings) -> None:
             f"method {name!r} looks at a whole graph; queries need one that looks at k "
             "candidates"
         )
-    if settings.kernel.base == "gram":
+    if settings.kernel.base in MATRICES:
+        name = registry.spec(settings.kernel).partition(":")[0]
         raise ParameterError(
-            "kernel precomputed knows the similarities of its own rows only; queries "
-            "need features"
+            f"kernel {name} knows its own rows only; queries need features"
         )
     if not settings.search.answers_queries:
         raise ParameterError(

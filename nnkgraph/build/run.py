@@ -16,6 +16,7 @@ from nnkgraph.build import solve
 from nnkgraph.build.budget import check_budget, estimate
 from nnkgraph.data import Candidates, Features, Neighborhoods, SparseGram, SparseRows
 from nnkgraph.data.duplicates import Rows, distinct_rows
+from nnkgraph.data.pairs import MATRICES
 from nnkgraph.data.scaling import Scaling
 from nnkgraph.data.sparse import work_columns
 from nnkgraph.errors import InputError
@@ -192,7 +193,9 @@ def open_run(
     if seconds is None:
         share = 1.0 if span is None else len(span) / len(rows.x)
         seconds = share * estimated_seconds(rows.x, settings.k)
-    check_budget(estimate(features, settings, running, seconds, span))
+    sparse = isinstance(rows.x, SparseRows)  # a kernel may have made them so
+    taken = replace(features, x=rows.x) if sparse else features
+    check_budget(estimate(taken, settings, running, seconds, span))
     facts: dict[str, Any] = {}
     if running.resume is not None or shard is not None:
         facts = settings.facts(features)
@@ -229,8 +232,7 @@ def prepared_rows(
     with (progress or Stages())("start"):
         scaling = settings.scaling or Scaling.of(x, settings.scale)
         x = kernel.prepare(scaling.applied(x, name), name)
-        square = kernel.base == "gram"
-        return distinct_rows(x, settings.duplicates, name, square=square), scaling
+        return distinct_rows(x, settings.duplicates, name, base=kernel.base), scaling
 
 
 def estimated_seconds(x: Any, k: int) -> float:
@@ -244,7 +246,7 @@ def estimated_seconds(x: Any, k: int) -> float:
 def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:
     """Have everything compiled and every worker ready before the work is timed."""
     tiny: Any = np.arange(24.0).reshape(6, 4)
-    if kernel.base == "gram":
+    if kernel.base in MATRICES:
         tiny = np.exp(-np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0))))
     if isinstance(x, SparseGram | SparseRows):
         from scipy.sparse import csr_array
@@ -252,7 +254,7 @@ def warm_up(pool: Pool, x: Any, kernel: Kernel, method: Method) -> None:
         tiny = csr_array(tiny)
         gram = isinstance(x, SparseGram)
         tiny = SparseGram.of(tiny) if gram else SparseRows.of(tiny, "")
-    elif kernel.base != "gram":
+    elif kernel.base not in MATRICES:
         tiny = tiny.astype(x.dtype)
     task = (tiny, kernel, method)
     _tiny_run(task, 0, 1)  # workers then find everything in the cache

@@ -15,7 +15,7 @@ from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES, MATRICES
 from nnkgraph.data.scaling import SCALES, Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -180,8 +180,10 @@ class Settings:
 
             check_weights(self.weights, self.method, self.kernel)
         self.method.check(self.kernel)
-        if self.kernel.base == "gram" and self.scale != "none":
-            raise ParameterError("similarities cannot be scaled: leave scale out")
+        if self.kernel.base in MATRICES and self.scale != "none":
+            raise ParameterError(
+                "similarities and distances cannot be scaled: leave scale out"
+            )
         if not self.method.local and self.duplicates == "keep":
             raise ParameterError(
                 f"method {name!r} needs distinct rows: use duplicates merge or error"
@@ -322,10 +324,15 @@ class Settings:
 
     def _check_sparse(self) -> None:
         """Refuse what would need all the zeros of sparse features."""
+        if self.kernel.base in MATRICES:
+            raise ParameterError(
+                "a sparse matrix is taken for features: make one of similarities or "
+                "distances `Features(nnkgraph.data.SparseGram.of(matrix))`"
+            )
         if self.kernel.dense:
             raise ParameterError(
-                "sparse features work with kernels cosine, gaussian and linear; others "
-                "need a dense matrix"
+                "sparse features work with kernels cosine, gaussian, jaccard and "
+                "linear; others need a dense matrix"
             )
         if self.method.dense:
             name = registry.spec(self.method).partition(":")[0]
@@ -422,16 +429,15 @@ def kernel_of(given: Any, sigma: str | float | None = None) -> kernels.Kernel:
 
 
 def metric_of(kernel: kernels.Kernel, scale: str) -> str | None:
-    """Return what distances are: "euclidean", "manhattan", "chord"; None without any.
+    """Return what distances are; None without any.
 
-    A chord c joins rows of length 1: their cosine is 1 - c ** 2 / 2.
+    "euclidean", "manhattan", "jaccard", "precomputed" or "chord". A chord c joins rows
+    of length 1: their cosine is 1 - c ** 2 / 2, or their correlation.
     """
-    if kernel.nearness not in DISTANCES:
-        return None
-    if kernel.nearness == "l1-distance":
-        return "manhattan"
-    unit = scale == "unit" or registry.spec(kernel).partition(":")[0] == "cosine"
-    return "chord" if unit else "euclidean"
+    metric = DISTANCES.get(kernel.nearness)
+    angles = registry.spec(kernel).partition(":")[0] in {"cosine", "correlation"}
+    unit = scale == "unit" or angles
+    return "chord" if unit and metric == "euclidean" else metric
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES, SQUARED
 from nnkgraph.data.similarity import similarities
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
@@ -38,8 +38,8 @@ def check_weights(kind: str, method: Method, kernel: Kernel) -> None:
         )
     if not (kernel.form and kernel.nearness in DISTANCES):
         raise ParameterError(
-            "the similarities of kernels gaussian, laplacian and cosine follow from "
-            "distances; for this one use weights regression or one"
+            "the similarities of this kernel do not follow from distances: use weights "
+            "regression or one"
         )
 
 
@@ -50,7 +50,7 @@ class Similar:
     """
 
     def __init__(self, kernel: Kernel, candidates: Candidates, least: float) -> None:
-        self._form, self._squared = kernel.form, kernel.nearness == "squared-distance"
+        self._form, self._squared = kernel.form, kernel.nearness in SQUARED
         self._coefficients = kernel.coefficients(candidates.distance)
         # A similarity may vanish beside 1, and its edge is still one.
         self._least = max(least, float(np.finfo(np.float64).tiny))

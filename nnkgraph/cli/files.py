@@ -220,10 +220,12 @@ class Files:
     def features(self, spec: str, *, kernel: str = "", sparse: Sparse = "") -> Features:
         """Read the file that has to have the columns.
 
-        A sparse matrix is taken as `sparse` says, or for the similarities that a
-        `kernel` may be about.
+        A sparse matrix is taken as `sparse` says, or for the similarities or distances
+        that a `kernel` may be about.
         """
-        if kernel and registry.create("kernels", kernel).base == "gram":
+        from nnkgraph.data.pairs import MATRICES
+
+        if kernel and registry.create("kernels", kernel).base in MATRICES:
             sparse = "similarities"
         told = self.told(spec, self.format, strict=True)
         return _read_features(spec, format=self.format, sparse=sparse, **told)

@@ -18,6 +18,8 @@ METRICS = {
     "euclidean": "euclidean, between the scaled rows",
     "manhattan": "manhattan, between the scaled rows",
     "chord": "chord c between rows of length 1: cosine 1 - c^2 / 2",
+    "jaccard": "jaccard, 1 - the similarity of the scaled rows",
+    "precomputed": "as given",
 }
 """What distances are."""
 

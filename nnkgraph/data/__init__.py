@@ -52,8 +52,9 @@ class Features:
     x: Any
     """(n, d), float32 or float64, C order, finite; may be a read-only memory map.
 
-    For kernel ``precomputed`` it is (n, n), and may be a ``SparseGram``; for kernels
-    ``cosine``, ``gaussian`` and ``linear`` it may be ``SparseRows``.
+    For kernels ``precomputed`` and ``distance`` it is (n, n), and may be a
+    ``SparseGram``; for ``cosine``, ``gaussian``, ``jaccard`` and ``linear`` it may be
+    ``SparseRows``.
     """
 
     ids: tuple[str, ...] | None = None
@@ -277,9 +278,10 @@ class Graph(Convertible):
     """(nnz,) float64, how far apart the ends of each entry of ``adjacency.data`` are.
 
     In the unit of the search: Euclidean, or Manhattan for kernel ``laplacian``, between
-    the scaled rows; for kernel ``cosine`` and ``scale="unit"`` the length of the chord
-    between rows of length 1, c, so that 1 - cos is c ** 2 / 2. Identical rows have 0.
-    None for kernels that know similarities only: ``linear``, ``polynomial``,
+    the scaled rows; for kernels ``cosine`` and ``correlation`` and ``scale="unit"`` the
+    length of the chord between rows of length 1, c, so that 1 - cos is c ** 2 / 2; for
+    ``jaccard`` 1 minus the similarity; for ``distance`` as given. Identical rows have
+    0. None for kernels that know similarities only: ``linear``, ``polynomial``,
     ``precomputed`` and functions.
     """
 

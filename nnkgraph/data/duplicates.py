@@ -9,7 +9,7 @@ import numpy as np
 
 from nnkgraph.data import SparseGram, SparseRows
 from nnkgraph.data.edges import with_edges
-from nnkgraph.data.pairs import first_equal_rows
+from nnkgraph.data.pairs import MATRICES, first_equal_rows
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.arrays import row_slices, taken_rows
 
@@ -45,17 +45,19 @@ class Rows:
         return self.first if self.origin is None else None
 
 
-def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Rows:
+def distinct_rows(x: Any, policy: str, name: str, *, base: str = "") -> Rows:
     """Find identical rows and treat them as the policy says.
 
-    Where the matrix is ``square``, its columns are nodes as well and go with the rows.
+    Columns of a matrix of similarities or distances, as the base of a kernel may be,
+    are nodes as well and go with the rows.
 
     Raises
     ------
     InputError
         Where there are identical rows and the policy is ``error``.
     """
-    first = first_equal(x)
+    given = base == "distance-matrix"
+    first = first_at_no_distance(x) if given else first_equal(x)
     copies = np.flatnonzero(first != np.arange(len(x)))
     if not len(copies):
         return Rows(x)
@@ -72,7 +74,8 @@ def distinct_rows(x: Any, policy: str, name: str, *, square: bool = False) -> Ro
         return Rows(SparseGram.of(x.matrix()[origin][:, origin]), first, origin)
     if isinstance(x, SparseRows):
         return Rows(x[origin], first, origin)
-    kept = x[np.ix_(origin, origin)] if square else taken_rows(x, origin)
+    matrix = base in MATRICES
+    kept = x[np.ix_(origin, origin)] if matrix else taken_rows(x, origin)
     return Rows(kept, first, origin)
 
 
@@ -86,6 +89,27 @@ def first_equal(x: Any) -> IndexArray:
     for i in range(len(x)):
         row = slice(x.indptr[i], x.indptr[i + 1])
         first[i] = known.setdefault(x.indices[row].tobytes() + x.data[row].tobytes(), i)
+    return first
+
+
+def first_at_no_distance(x: Any) -> IndexArray:
+    """Return, for every row of a matrix of distances, the lowest row it is one with.
+
+    That is the lowest row at distance 0, and what that row itself is one with.
+    """
+    n = len(x)
+    first = np.arange(n)
+    if isinstance(x, SparseGram):
+        row = np.repeat(first, np.diff(x.indptr))
+        there = x.data <= 0
+        np.minimum.at(first, row[there], x.indices[there])
+    else:
+        for rows in row_slices(n, 9 * n):
+            near = x[rows] <= 0
+            lowest = np.where(near.any(axis=1), near.argmax(axis=1), n)
+            first[rows] = np.minimum(first[rows], lowest)
+    while (first[first] != first).any():
+        first = first[first]
     return first
 
 

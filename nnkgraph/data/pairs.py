@@ -10,17 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data import sums
+from nnkgraph.data import overlaps, sums
 from nnkgraph.data.sparse import SparseRows
 from nnkgraph.data.sums import LANES, copy_columns, copy_point, value_row
-from nnkgraph.runtime.jit import compiled, frozen
+from nnkgraph.runtime.jit import compiled, frozen, inner
 
 if TYPE_CHECKING:
     from nnkgraph.data import FloatArray, IndexArray, SparseGram
 
 
+@inner
+def squared(distance: float) -> float:
+    """Return the square of a given distance; rounding may have made it negative."""
+    there = max(np.float64(distance), 0.0)
+    return there * there
+
+
 @compiled
-def _gram_value(indptr: Any, indices: Any, data: Any, i: int, j: int) -> float:
+def _gram_value(
+    indptr: Any, indices: Any, data: Any, i: int, j: int, base: int
+) -> float:
+    if base == 5 and i == j:
+        return 0.0
     low, high = indptr[i], indptr[i + 1]
     while low < high:
         middle = (low + high) >> 1
@@ -29,40 +40,46 @@ def _gram_value(indptr: Any, indices: Any, data: Any, i: int, j: int) -> float:
         else:
             high = middle
     found = low < indptr[i + 1] and indices[low] == j
+    if base == 5:
+        return squared(data[low]) if found else np.inf
     return data[low] if found else 0.0
 
 
 @compiled
-def _gram_within(indptr: Any, indices: Any, data: Any, index: Any, out: Any) -> None:
+def _gram_within(
+    indptr: Any, indices: Any, data: Any, index: Any, base: int, out: Any
+) -> None:
     for q in range(index.shape[0]):
         place = 0
         for i in range(index.shape[1]):
             for j in range(i + 1):
                 a, b = index[q, i], index[q, j]
                 if a >= 0 and b >= 0:
-                    out[q, place] = _gram_value(indptr, indices, data, a, b)
+                    out[q, place] = _gram_value(indptr, indices, data, a, b, base)
                 place += 1
 
 
 @compiled
 def _gram_cross(
-    indptr: Any, indices: Any, data: Any, rows: Any, index: Any, out: Any
+    indptr: Any, indices: Any, data: Any, rows: Any, index: Any, base: int, out: Any
 ) -> None:
     for q in range(index.shape[0]):
         for i in range(index.shape[1]):
-            if index[q, i] >= 0:
-                out[q, i] = _gram_value(indptr, indices, data, rows[q], index[q, i])
+            a, b = rows[q], index[q, i]
+            if b >= 0:
+                out[q, i] = _gram_value(indptr, indices, data, a, b, base)
 
 
 @compiled
 def _gram_best(
-    indptr: Any, indices: Any, data: Any, rows: Any, index: Any, score: Any
+    indptr: Any, indices: Any, data: Any, rows: Any, index: Any, base: int, score: Any
 ) -> None:
     k = index.shape[1]
     for q in range(rows.shape[0]):
         for e in range(indptr[rows[q]], indptr[rows[q] + 1]):
-            j, value = indices[e], -data[e]
-            if j == rows[q] or data[e] == 0.0 or (k > 0 and value >= score[q, k - 1]):
+            j, value = indices[e], squared(data[e]) if base == 5 else -data[e]
+            none = base != 5 and data[e] == 0.0
+            if j == rows[q] or none or (k > 0 and value >= score[q, k - 1]):
                 continue
             t = k - 1
             while t > 0 and score[q, t - 1] > value:
@@ -71,39 +88,79 @@ def _gram_best(
             score[q, t], index[q, t] = value, j
 
 
-def gram_within_values(gram: SparseGram, index: IndexArray) -> FloatArray:
-    """Return the similarities of every two candidates, as packed triangles."""
+def gram_within_values(gram: SparseGram, index: IndexArray, base: str) -> FloatArray:
+    """Return the values of every two candidates, as packed triangles."""
     b, m = index.shape
     out = np.zeros((b, m * (m + 1) // 2))
-    _gram_within(*_gram_arrays(gram), frozen(np.ascontiguousarray(index)), out)
+    asked = frozen(np.ascontiguousarray(index)), BASES.index(base)
+    _gram_within(*_gram_arrays(gram), *asked, out)
     return out
 
 
 def gram_cross_values(
-    gram: SparseGram, rows: IndexArray, index: IndexArray
+    gram: SparseGram, rows: IndexArray, index: IndexArray, base: str
 ) -> FloatArray:
-    """Return the similarities of rows and their candidates; inf where there is none."""
+    """Return the values of rows and their candidates; inf where there is none."""
     out = np.where(index >= 0, 0.0, np.inf)
-    _gram_cross(*_gram_arrays(gram), rows, frozen(np.ascontiguousarray(index)), out)
+    asked = rows, frozen(np.ascontiguousarray(index)), BASES.index(base)
+    _gram_cross(*_gram_arrays(gram), *asked, out)
     return out
 
 
 def most_similar(
-    gram: SparseGram, rows: IndexArray, index: IndexArray, score: FloatArray
+    gram: SparseGram, rows: IndexArray, index: IndexArray, base: str, score: FloatArray
 ) -> None:
-    """Fill rows of -1 and inf with the largest similarities there are, negated."""
-    _gram_best(*_gram_arrays(gram), rows, index, score)
+    """Fill rows of -1 and inf with the best values there are: the lower the better."""
+    _gram_best(*_gram_arrays(gram), rows, index, BASES.index(base), score)
 
 
 def _gram_arrays(gram: SparseGram) -> tuple[Any, Any, Any]:
     return frozen(gram.indptr), frozen(gram.indices), frozen(gram.data)
 
 
-BASES = ("squared-distance", "inner-product", "absolute-product", "l1-distance", "gram")
-"""Values of two rows. For ``gram`` they stand in a matrix: row i, column j."""
+BASES = (
+    "squared-distance",
+    "inner-product",
+    "absolute-product",
+    "l1-distance",
+    "gram",
+    "distance-matrix",
+    "jaccard-distance",
+)
+"""Values of two rows.
 
-DISTANCES = {"squared-distance", "l1-distance"}
-"""Bases that say how far apart rows are; the others say how similar they are."""
+For ``gram`` they stand in a matrix: row i, column j. For ``distance-matrix`` they are
+the squares of what stands there, infinite where nothing does. ``jaccard-distance`` is
+of sparse rows only.
+"""
+
+MATRICES = {"gram", "distance-matrix"}
+"""Bases of (n, n) matrices in the place of features."""
+
+DISTANCES = {
+    "squared-distance": "euclidean",
+    "l1-distance": "manhattan",
+    "distance-matrix": "precomputed",
+    "jaccard-distance": "jaccard",
+}
+"""Bases that say how far apart rows are, and their metrics; others: how similar."""
+
+GEOMETRIC = {"squared-distance", "l1-distance"}
+"""Distances of points, which trees and groups can search."""
+
+SQUARED = {"squared-distance", "distance-matrix"}
+"""Bases that are the squares of distances."""
+
+
+@inner
+def matrix_value(x: Any, i: int, j: int, base: int, other: float) -> float:
+    """Return the value that a matrix has for two rows, or another without a matrix."""
+    if base < 4:
+        return other
+    there: float = x[i, j]
+    if base == 4:
+        return there
+    return squared(there) if i != j else 0.0
 
 
 TILE = 64
@@ -120,6 +177,9 @@ def tile_values(
     if base == 4:
         for j in range(first, last):
             line[0, j - first] = points[q, j]
+    elif base == 5:
+        for j in range(first, last):
+            line[0, j - first] = squared(points[q, j])
     else:
         copy_point(points, q, point)
         value_row(columns, x.shape[1], point, 0, base, line, 0, columns.shape[1])
@@ -129,7 +189,7 @@ def tile_values(
 @compiled
 def copy_tile(x: Any, first: int, last: int, base: int, room: Any) -> None:
     """Copy some rows to the columns of `tile_room`."""
-    if base != 4:
+    if base < 4:
         for t in range(x.shape[1]):
             for j in range(first, last):
                 room[0][t, j - first] = x[j, t]
@@ -187,11 +247,17 @@ def cross_values(x: Any, queries: Any, index: Any, base: str) -> Any:
     -------
     (b, m) array of float64
     """
+    if base == "jaccard-distance":
+        return overlaps.cross_values(x, queries, index)
     if isinstance(x, SparseRows):
         return sums.cross_values(x, queries, index, base)
     if base == "gram":
         out = np.take_along_axis(queries, np.maximum(index, 0), axis=1)
         return np.where(index >= 0, out, np.inf)
+    if base == "distance-matrix":
+        known = np.take_along_axis(queries, np.maximum(index, 0), axis=1)
+        known = np.maximum(known.astype(np.float64), 0.0)
+        return np.where(index >= 0, known * known, np.inf)
     # Rows that are missing, or that only fill a line, are replaced by any other.
     lanes = 4 if base == "squared-distance" else LANES
     (b, m), d = index.shape, x.shape[1]
@@ -215,14 +281,14 @@ def _within(  # noqa: C901 - one loop over one kind of pairs
     columns, point, line = np.zeros((d, width)), np.empty((1, d)), np.empty((1, width))
     for q in range(index.shape[0]):
         place = 0
-        if base != 4:
+        if base < 4:
             copy_columns(x, index, q, 0, m, columns)
         if queries.shape[0] > 0:
             for t in range(d):
                 for i in range(m):
                     columns[t, i] -= queries[q, t]
         for i in range(m):
-            if base != 4:
+            if base < 4:
                 for t in range(d):
                     point[0, t] = columns[t, i]
                 value_row(columns, d, point, 0, base, line, 0, width)
@@ -231,7 +297,7 @@ def _within(  # noqa: C901 - one loop over one kind of pairs
                 if a < 0 or b < 0:
                     out[q, place] = 0.0
                 else:
-                    out[q, place] = x[a, b] if base == 4 else line[0, j]
+                    out[q, place] = matrix_value(x, a, b, base, line[0, j])
                 place += 1
 
 
@@ -245,6 +311,8 @@ def within_values(x: Any, index: Any, base: str, *, seen_from: Any = None) -> An
     (b, m(m+1)/2) array of float64
         Lower triangles row by row, diagonals included; 0 where one is missing.
     """
+    if base == "jaccard-distance":
+        return overlaps.within_values(x, index)
     if isinstance(x, SparseRows):
         return sums.within_values(x, index, base)
     b, m = index.shape

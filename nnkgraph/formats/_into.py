@@ -109,8 +109,9 @@ def _metric(graph: Graph) -> tuple[str | None, FloatArray | None]:
     metric, lengths = graph.provenance["metric"], graph.distances
     if lengths is None or metric != "chord":
         return metric, lengths
-    if graph.provenance["kernel"] == "cosine":
-        return "cosine", lengths**2 / 2  # 1 - cos
+    kernel = graph.provenance["kernel"]
+    if kernel in {"cosine", "correlation"}:
+        return kernel, lengths**2 / 2  # 1 - cos
     return "euclidean", lengths  # of rows that were scaled to length 1
 
 

@@ -332,7 +332,7 @@ def _contents(archive: Archive) -> str:
 
 
 def gram_from_sparse(archive: Archive) -> SparseGram:
-    """Build a matrix of similarities from what ``scipy.sparse.save_npz`` wrote."""
+    """Build similarities or distances from what ``scipy.sparse.save_npz`` wrote."""
     n = _square(archive)
     found = _inside(archive, n, n)
     wrong = ~np.isfinite(found.data)
@@ -340,7 +340,7 @@ def gram_from_sparse(archive: Archive) -> SparseGram:
         at = int(wrong.argmax())
         raise InputError(
             f"{archive.name}: entry {at} (row {found.row[at]}, column {found.col[at]}, "
-            f"value {found.data[at]:g}) is no finite similarity"
+            f"value {found.data[at]:g}) is no finite number"
         )
     return SparseGram.of(found)
 

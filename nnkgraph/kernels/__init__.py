@@ -15,6 +15,7 @@ import numpy as np
 
 from nnkgraph.data import SparseGram, SparseRows, pairs, similarity
 from nnkgraph.errors import ParameterError
+from nnkgraph.kernels._definite import ridges
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import row_slices
 
@@ -50,6 +51,9 @@ class Kernel(Protocol):
         otherwise.
         """
         ...
+
+    indefinite: ClassVar[bool]
+    """Whether local matrices may have negative eigenvalues, and get a ridge for it."""
 
     @property
     def form(self) -> str:
@@ -92,6 +96,7 @@ class Plain:
     """What most kernels share: candidates by their base, rows as they are, no sigma."""
 
     dense: ClassVar[bool] = True
+    indefinite: ClassVar[bool] = False
     terms: ClassVar[tuple[float, float]] = (1.0, 0.0)
     """The coefficients of every node; these leave values as they are (``affine``)."""
 
@@ -271,8 +276,9 @@ class Problem:
     @property
     def fused(self) -> bool:
         """Whether the solver may compute similarities from features itself."""
-        dense = not isinstance(self.x, SparseRows)
-        return dense and bool(self.kernel.form) and self.kernel.base != "gram"
+        if isinstance(self.x, SparseRows) or self.kernel.indefinite:
+            return False
+        return bool(self.kernel.form) and self.kernel.base != "gram"
 
     def cross(self) -> FloatArray:
         """Return (b, m) similarities of nodes and candidates, 0 where there is none."""
@@ -298,11 +304,18 @@ class Problem:
             found = kernel.local(self)
         at = packed_diagonal(self.index.shape[1])
         found.gram[:, at] = self._with_ridge(found.gram[:, at])
+        if self.kernel.indefinite:
+            known = (
+                found.gram,
+                found.cross * np.reshape(found.scale, (-1, 1)),
+                found.own,
+            )
+            found.gram[:, at] += ridges(*known, self.present)[:, np.newaxis]
         return found
 
     def _by_formula(self) -> Local:
         if isinstance(self.x, SparseGram):
-            values = pairs.gram_within_values(self.x, self.index)
+            values = pairs.gram_within_values(self.x, self.index, self.kernel.base)
         else:
             values = pairs.within_values(self.x, self.index, self.kernel.base)
         cross, scale = self._scaled_cross()
@@ -347,20 +360,21 @@ class Problem:
 
     def _cross_values(self) -> FloatArray:
         if isinstance(self.x, SparseGram):
-            return pairs.gram_cross_values(self.x, self._known_rows(), self.index)
+            known = self._known_rows(), self.index
+            return pairs.gram_cross_values(self.x, *known, self.kernel.base)
         values: FloatArray = pairs.cross_values(
             self.x, self.queries, self.index, self.kernel.base
         )
         return values
 
     def _own_values(self) -> FloatArray:
+        if self.kernel.base in pairs.DISTANCES:  # that of a row to itself
+            return np.zeros(len(self.index))
         if isinstance(self.x, SparseGram):
             return self.x.diagonal()[self._known_rows()]
         if self.kernel.base == "gram":
             rows = self._known_rows()
             return np.asarray(self.x[rows, rows], np.float64)
-        if self.kernel.base in pairs.DISTANCES:  # that of a row to itself
-            return np.zeros(len(self.queries))
         every = np.arange(len(self.queries))[:, np.newaxis]
         values: FloatArray = pairs.cross_values(
             self.queries, self.queries, every, self.kernel.base

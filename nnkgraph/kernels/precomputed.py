@@ -10,18 +10,23 @@ from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.kernels import Kernel, Plain
 
 _BLOCK = 512
-_TOLERANCE = 1e-6
-"""How far two sides may differ, relative to the largest similarity."""
+TOLERANCE = 1e-6
+"""How far two sides may differ, relative to the largest value."""
+
+
+def check_square(x: Any, name: str, what: str) -> None:
+    """Refuse a matrix that has other columns than rows."""
+    n, m = x.shape
+    if n != m:
+        raise InputError(
+            f"{name}: a matrix of {what} has as many columns as rows; this one is "
+            f"{n} x {m}"
+        )
 
 
 def check_gram(x: Any, name: str) -> None:
     """Refuse a matrix that is not square, not symmetric or not positive."""
-    n, m = x.shape
-    if n != m:
-        raise InputError(
-            f"{name}: a matrix of similarities has as many columns as rows; this one "
-            f"is {n} x {m}"
-        )
+    check_square(x, name, "similarities")
     sparse = isinstance(x, SparseGram)
     own = x.diagonal() if sparse else np.diagonal(x)
     if not (own >= 0).all():
@@ -30,7 +35,12 @@ def check_gram(x: Any, name: str) -> None:
             f"{name}: the similarity of row {row} with itself is {own[row]:g}; it "
             "cannot be negative"
         )
-    wrong = _asymmetric_sparse(x) if sparse else _asymmetric(x)
+    if not own.any():
+        raise InputError(
+            f"{name}: no row is similar to itself, as in a matrix of distances: those "
+            "are for `kernel='distance'`"
+        )
+    wrong = _asymmetric_sparse(x) if sparse else asymmetric(x, _largest(x))
     if wrong is not None:
         i, j, there, back = wrong
         raise InputError(
@@ -39,16 +49,19 @@ def check_gram(x: Any, name: str) -> None:
         )
 
 
-def _asymmetric(x: Any) -> tuple[int, int, float, float] | None:
+def _largest(x: Any) -> float:
+    return max(
+        float(np.abs(x[at : at + _BLOCK]).max()) for at in range(0, len(x), _BLOCK)
+    )
+
+
+def asymmetric(x: Any, largest: float) -> tuple[int, int, float, float] | None:
     """Return the first place where the two sides differ; look at blocks of rows."""
     n = len(x)
-    largest = max(
-        float(np.abs(x[at : at + _BLOCK]).max()) for at in range(0, n, _BLOCK)
-    )
     for at in range(0, n, _BLOCK):
         rows = slice(at, min(at + _BLOCK, n))
         there, back = x[rows, at:], x[at:, rows].T
-        different = np.abs(there - back) > _TOLERANCE * largest
+        different = np.abs(there - back) > TOLERANCE * largest
         if different.any():
             i, j = (int(place) for place in np.argwhere(different)[0])
             return at + i, at + j, float(there[i, j]), float(back[i, j])
@@ -59,7 +72,7 @@ def _asymmetric_sparse(x: SparseGram) -> tuple[int, int, float, float] | None:
     matrix = x.matrix()
     difference = abs(matrix - matrix.T).tocoo()
     largest = np.abs(x.data).max(initial=0.0)
-    places = np.flatnonzero(difference.data > _TOLERANCE * largest)
+    places = np.flatnonzero(difference.data > TOLERANCE * largest)
     if not len(places):
         return None
     i, j = int(difference.row[places[0]]), int(difference.col[places[0]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import DISTANCES, MATRICES
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
 
@@ -101,15 +101,26 @@ def need_distances(name: str, kernel: Kernel) -> None:
     if kernel.nearness not in DISTANCES:
         raise ParameterError(
             f"method {name!r} needs distances, but this kernel has similarities only: "
-            "use kernel gaussian, laplacian or cosine"
+            "use kernel gaussian, laplacian, jaccard or cosine"
         )
 
 
 def need_features(name: str, kernel: Kernel) -> None:
     """Refuse a kernel without features."""
-    if kernel.base == "gram":
+    if kernel.base in MATRICES:
         raise ParameterError(
-            f"method {name!r} needs features, but kernel precomputed has none"
+            f"method {name!r} needs features, but a matrix of similarities or "
+            "distances has none"
+        )
+    need_zeros(name, kernel)
+
+
+def need_zeros(name: str, kernel: Kernel) -> None:
+    """Refuse a kernel that keeps rows without their zeros."""
+    if kernel.base == "jaccard-distance":
+        raise ParameterError(
+            f"method {name!r} needs rows with their zeros, which kernel jaccard leaves "
+            "out"
         )
 
 

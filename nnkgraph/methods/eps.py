@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.data import Candidates, Neighborhoods
-from nnkgraph.data.pairs import BASES, TILE, copy_tile, tile_room, tile_values
+from nnkgraph.data.pairs import (
+    BASES,
+    GEOMETRIC,
+    SQUARED,
+    TILE,
+    copy_tile,
+    tile_room,
+    tile_values,
+)
 from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.methods import Plain, need_distances
+from nnkgraph.methods import Plain, need_distances, need_zeros
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import distance_of, index_dtype, ranked
@@ -53,7 +61,7 @@ def within_radius(wanted: Wanted, radius: float) -> Candidates:
     """
     pool, n = wanted.pool, len(wanted.asking)
     inputs = _RadiusInputs(pool.share(wanted.x), wanted.base, radius)
-    tree = wanted.x.shape[1] <= _TREE_COLUMNS
+    tree = wanted.base in GEOMETRIC and wanted.x.shape[1] <= _TREE_COLUMNS
     count = pool.output((n,), np.int64)
     _run(wanted, _counts_in_tree if tree else _counts, inputs, (count,))
     width = int(count.open().max(initial=0))
@@ -111,7 +119,14 @@ def _pairs(
 def _find_pairs(inputs: _RadiusInputs, start: int, out: IndexArray) -> IndexArray:
     x, base = inputs.x.open(), BASES.index(inputs.base)
     count = np.empty(len(out), np.int64)
-    task = frozen(x), start, base, inputs.radius, base == 0, tile_room(x.shape[1])
+    task = (
+        frozen(x),
+        start,
+        base,
+        inputs.radius,
+        inputs.base in SQUARED,
+        tile_room(x.shape[1]),
+    )
     _pairs(*task, count, out)
     return count
 
@@ -163,7 +178,7 @@ class _Same:
 
 def _answers(inputs: _RadiusInputs, start: int, stop: int, **how: Any) -> Any:
     """Ask a tree of all rows, about a radius that rounding cannot make too small."""
-    p = 2.0 if inputs.base == "squared-distance" else 1.0
+    p = 2.0 if inputs.base in SQUARED else 1.0
     reach, x = inputs.radius * (1.0 + 1e-12), inputs.x.open()
     return _tree(_Same(inputs.x)).query_ball_point(x[start:stop], reach, p=p, **how)
 
@@ -207,6 +222,7 @@ class Eps(Plain):
     def check(self, kernel: Kernel, /) -> None:
         """Refuse kernels without distances, and a radius that nothing sets."""
         need_distances("eps", kernel)
+        need_zeros("eps", kernel)
         if getattr(kernel, "sigma", None) == "local":
             raise ParameterError(
                 "method 'eps' needs one sigma for all nodes: use another than 'local'"

@@ -180,6 +180,16 @@ def index_dtype(n: int) -> Any:
     return np.int32 if n <= np.iinfo(np.int32).max else np.int64
 
 
+@compiled
+def insert(value: float, j: int, score: Any, index: Any, q: int) -> None:
+    """Put a candidate in its place in a sorted line; the last one falls out."""
+    t = score.shape[1] - 1
+    while t > 0 and score[q, t - 1] > value:
+        score[q, t], index[q, t] = score[q, t - 1], index[q, t - 1]
+        t -= 1
+    score[q, t], index[q, t] = value, j
+
+
 _NARROW = 200
 """Rows of candidates up to this length are sorted by insertion."""
 
@@ -240,4 +250,4 @@ def ranked_blocks(wanted: Wanted, index: IndexArray) -> tuple[IndexArray, FloatA
 
 def distance_of(score: FloatArray, base: str) -> FloatArray:
     """Turn scores into the distances that candidates carry, in their place."""
-    return np.sqrt(score, out=score) if base == "squared-distance" else score
+    return np.sqrt(score, out=score) if base in pairs.SQUARED else score

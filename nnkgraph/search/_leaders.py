@@ -19,14 +19,13 @@ from nnkgraph.data.sums import parts, squared_lengths
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.executors import Here
 from nnkgraph.runtime.jit import compiled, frozen
-from nnkgraph.search import Wanted
+from nnkgraph.search import Wanted, insert
 from nnkgraph.search._products import prepare, search_rows, with_queries
 from nnkgraph.search.exact import (
     DirectInputs,
     SparseInputs,
     add_products,
     direct_inputs,
-    insert,
     select,
     sparse_inputs,
 )

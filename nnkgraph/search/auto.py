@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.data import SparseRows
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.runtime import registry
 from nnkgraph.search import Plain, check_by_rows
 
@@ -169,8 +169,8 @@ class Auto(Plain):
 
     def chosen(self, x: Any, k: int, base: str, /) -> tuple[Search, str]:
         """Choose by shape and kernel; of sparse rows, by what columns they share."""
-        name, why = "exact", "only it ranks by similarity"
-        if base in DISTANCES:
+        name, why = "exact", "only it suits this kernel"
+        if base in GEOMETRIC:
             name, why = choose(Costs.of(x, k, base))
         return registry.create("search", name), why
 
@@ -188,7 +188,7 @@ class Auto(Plain):
     def query(self, wanted: Wanted, points: FloatArray, /) -> Candidates:
         """Search exactly, or in groups where there are many queries as well."""
         name = "exact"
-        if wanted.base in DISTANCES and not isinstance(wanted.x, SparseRows):
+        if wanted.base in GEOMETRIC and not isinstance(wanted.x, SparseRows):
             costs = Costs.of(wanted.x, wanted.k, wanted.base)
             if len(points) / costs.n * costs.exact > costs.partition:
                 name = "partition"

@@ -15,7 +15,12 @@ from nnkgraph.data.sparse import share_rows
 from nnkgraph.data.sums import parts, sparse_value, squared_lengths
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.jit import compiled, frozen
-from nnkgraph.search import Memory, Plain, distance_of, index_dtype, ranked
+from nnkgraph.search import Memory, Plain, distance_of, index_dtype, insert, ranked
+from nnkgraph.search._overlaps import (
+    overlap_inputs,
+    select_overlaps,
+    select_overlaps_block,
+)
 from nnkgraph.search._products import (
     ProductInputs,
     Reservoirs,
@@ -60,16 +65,6 @@ def direct_inputs(wanted: Wanted) -> DirectInputs:
     """Share the rows of a search."""
     x: Any = share_rows(wanted.pool, wanted.x)
     return DirectInputs(x, wanted.base, wanted.k, wanted.similarity)
-
-
-@compiled
-def insert(value: float, j: int, score: Any, index: Any, q: int) -> None:
-    """Put a candidate in its place in a sorted line; the last one falls out."""
-    t = score.shape[1] - 1
-    while t > 0 and score[q, t - 1] > value:
-        score[q, t], index[q, t] = score[q, t - 1], index[q, t - 1]
-        t -= 1
-    score[q, t], index[q, t] = value, j
 
 
 @compiled
@@ -123,7 +118,7 @@ def select(
     score = np.full((b, inputs.k), np.inf)
     index = np.full((b, inputs.k), -1, index_dtype(len(x)))
     if isinstance(x, SparseGram):
-        pairs.most_similar(x, own, index, score)
+        pairs.most_similar(x, own, index, inputs.base, score)
     elif inputs.similarity is not None:
         for first in range(0, len(x), _COLUMNS):
             rows = np.asarray(x[first : first + _COLUMNS], np.float64)
@@ -304,6 +299,10 @@ class Exact(Plain):
 
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
+        if wanted.base == "jaccard-distance":
+            inputs: Any = overlap_inputs(wanted)
+            asking, say = wanted.asking, wanted.on_rows
+            return _run(wanted, select_overlaps_block, inputs, asking, say)
         if isinstance(wanted.x, SparseRows):
             shares, asking = sparse_inputs(wanted), wanted.asking
             return _run(wanted, select_sparse_block, shares, asking, wanted.on_rows)
@@ -315,11 +314,15 @@ class Exact(Plain):
     def query(self, wanted: Wanted, points: Any, /) -> Candidates:
         """Return the k best rows for every one of some new points."""
         pool, n = wanted.pool, len(wanted.x)
+        below, say = range(n, n + len(points)), wanted.on_rows
+        if wanted.base == "jaccard-distance":
+            inputs: Any = overlap_inputs(wanted, points)
+            return _run(wanted, select_overlaps_block, inputs, below, say)
         if isinstance(wanted.x, SparseRows):
-            below, asking = sparse_inputs(wanted, points), range(n, n + len(points))
-            return _run(wanted, select_sparse_block, below, asking, wanted.on_rows)
+            inputs = sparse_inputs(wanted, points)
+            return _run(wanted, select_sparse_block, inputs, below, say)
         if wanted.base in MULTIPLIED:
-            inputs: Any = with_queries(prepare(wanted, pool), points, pool.share)
+            inputs = with_queries(prepare(wanted, pool), points, pool.share)
             function: Any = _search_block
         else:
             inputs = replace(direct_inputs(wanted), points=pool.share(points))
@@ -403,6 +406,8 @@ def _run(
 
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:
     """Return the exact candidates of some rows only."""
+    if wanted.base == "jaccard-distance":
+        return select_overlaps(overlap_inputs(wanted), rows)[0]
     if isinstance(wanted.x, SparseRows):
         return select_sparse(sparse_inputs(wanted), rows)[0]
     if wanted.base not in MULTIPLIED:

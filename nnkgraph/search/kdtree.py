@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from nnkgraph.data import Candidates
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime.arrays import new_array
 from nnkgraph.search import Memory, Plain, distance_of, index_dtype, ranked
@@ -43,9 +43,9 @@ class Kdtree(Plain):
         """Search with as many threads as the pool grants."""
         from scipy.spatial import cKDTree
 
-        if wanted.base not in DISTANCES:
+        if wanted.base not in GEOMETRIC:
             raise ParameterError(
-                "search 'kdtree' finds nearest rows only; a kernel without distances "
+                "search 'kdtree' knows distances between points only; this kernel "
                 "needs search 'exact'"
             )
         asking, k = wanted.asking, wanted.k

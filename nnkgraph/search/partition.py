@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nnkgraph.data import Candidates, SparseRows
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.data.sparse import share_rows
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -253,9 +253,9 @@ def _query_round(
 
 
 def _check_base(wanted: Wanted) -> None:
-    if wanted.base not in DISTANCES:
+    if wanted.base not in GEOMETRIC:
         raise ParameterError(
-            "search 'partition' finds nearest rows only; a kernel without distances "
+            "search 'partition' knows distances between points only; this kernel "
             "needs search 'exact'"
         )
 

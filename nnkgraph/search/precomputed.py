@@ -204,7 +204,7 @@ class Precomputed(Plain):
             place = np.searchsorted(wanted.origin, wanted.first)
             index = np.where(index >= 0, place[np.maximum(index, 0)], -1)
         index = without_repeats(index.astype(index_dtype(len(wanted.x))))
-        if wanted.base not in DISTANCES | {"inner-product", "absolute-product"}:
+        if wanted.base not in {*DISTANCES, "inner-product", "absolute-product"}:
             raise ParameterError("search 'precomputed' does not know this kernel")
         index, score = ranked(wanted.x, points, index, wanted.base)
         wanted.on_rows(len(points))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.data import Candidates
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import cache, registry
 from nnkgraph.runtime.arrays import row_slices
@@ -169,9 +169,9 @@ _METRICS = {"squared-distance": "euclidean", "l1-distance": "manhattan"}
 
 def check_base(wanted: Wanted, name: str) -> None:
     """Refuse what has no distances."""
-    if wanted.base not in DISTANCES:
+    if wanted.base not in GEOMETRIC:
         raise ParameterError(
-            f"search {name!r} finds nearest rows only; a kernel without distances "
+            f"search {name!r} knows distances between points only; this kernel "
             "needs search 'exact'"
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.data import SparseRows
+from nnkgraph.data.pairs import MATRICES
 from nnkgraph.formats import is_key_name, leave_out
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import row_slices
@@ -112,7 +113,7 @@ _LOOKED_AT = 50  # columns that are tested for being principal components
 
 def describe_columns(features: Features, kernel: str) -> dict[str, Any]:
     """Describe the columns; empty where they are nodes and no features."""
-    if registry.create("kernels", kernel).base == "gram":
+    if registry.create("kernels", kernel).base in MATRICES:
         return {}
     names = features.columns
     facts = column_facts(features.x)

@@ -27,8 +27,8 @@ from scipy.sparse import coo_array, csr_array
 
 from nnkgraph import data, formats
 from nnkgraph.build.symmetrize import RULES
-from nnkgraph.data import Candidates, Graph
-from nnkgraph.data.pairs import BASES, cross_values
+from nnkgraph.data import Candidates, Graph, SparseRows
+from nnkgraph.data.pairs import BASES, MATRICES, cross_values
 from nnkgraph.data.similarity import FORMS
 from nnkgraph.errors import NnkGraphError, ParameterError
 from nnkgraph.kernels import Kernel, Problem
@@ -165,7 +165,7 @@ def _check_blocks(method: Method, problem: Problem, found: Neighborhoods) -> Non
                     f"{name} depends on which rows are weighed together: local has to "
                     "be False, or sums need a fixed order",
                 )
-    if problem.kernel.base != "gram":
+    if problem.kernel.base not in MATRICES:
         fresh = method.weigh(replace(problem, rows=None))
         alike = _equal(fresh, found, "weights")
         _demand(alike, "rows that come as new points have other weights")
@@ -208,18 +208,28 @@ def check_kernel(plugin: Any, *, x: ArrayLike | None = None) -> None:
     if kernel.nearness == "similarity":
         _demand(callable(kernel), "nearness is similarity, but it cannot be called")
     rows = _rows(60) if x is None else np.array(x)
-    if x is None and kernel.base == "gram":
-        rows = np.exp(-np.square(rows[:, np.newaxis] - rows).sum(-1) / 8)
+    if x is None and kernel.base in MATRICES:
+        rows = np.square(rows[:, np.newaxis] - rows).sum(-1)
+        rows = np.exp(-rows / 8) if kernel.base == "gram" else np.sqrt(rows)
+    if x is None and kernel.base == "jaccard-distance":
+        rows = np.maximum(rows, 0.0)
     before = rows.copy()
     prepared = kernel.prepare(rows, "x")
     _demand(np.array_equal(rows, before), "prepare changes the rows that it is given")
     _demand(len(prepared) == len(rows), "prepare returns another number of rows")
-    if kernel.base != "gram":
-        alike = np.array_equal(kernel.prepare(rows[:5], "x"), prepared[:5])
+    if kernel.base not in MATRICES:
+        fresh = _filled(kernel.prepare(rows[:5], "x"))
+        alike = np.array_equal(fresh, _filled(prepared[:5]))
         _demand(
             alike, "prepare does not treat every row alone: new points would differ"
         )
     _check_similarities(kernel, prepared)
+
+
+def _filled(rows: Any) -> FloatArray:
+    """Return rows with their zeros."""
+    dense: FloatArray = rows.dense() if isinstance(rows, SparseRows) else rows
+    return dense
 
 
 def _check_similarities(kernel: Kernel, rows: Any) -> None:

@@ -279,6 +279,7 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
     x = np.load(scratch / "float64.npy")
     x32 = x.astype(np.float32)
     near = np.exp(-((x[:, None] - x) ** 2).sum(axis=2))
+    apart = np.sqrt(-np.log(near))
     many = np.random.default_rng(0).normal(size=(1500, 8))
     sparse: Any = csr_array(np.where(np.abs(x) < np.abs(x).max(axis=1)[:, None], 0, x))
 
@@ -303,6 +304,14 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
             build(near, kernel="precomputed"),
             build(Features(SparseGram.of(csr_array(near))), kernel="precomputed"),
         ],
+        "distance": lambda: [
+            *(build(of, kernel="distance") for of in (apart, apart.astype(np.float32))),
+            build(Features(SparseGram.of(csr_array(apart))), kernel="distance"),
+        ],
+        "jaccard": lambda: [
+            *(build(of, kernel="jaccard") for of in (np.abs(x), (x > 0) * 1.0)),
+            query(np.abs(x), np.abs(x[:9]), k=5, kernel="jaccard"),
+        ],
         "sigma": lambda: [
             build(sigma=one) for one in ("kth-max", "kth-mean", "local", "matlab", 0.5)
         ],
@@ -311,7 +320,8 @@ def _rare_jobs(scratch: Path) -> dict[str, Callable[[], object]]:
         jobs[f"method {name}"] = lambda name=name: [  # type: ignore[misc]
             build(of, method=name) for of in (x, x32)
         ]
-    for name in set(registry.names("kernels")) - {"function", "precomputed"}:
+    once = {"distance", "function", "jaccard", "precomputed"}
+    for name in set(registry.names("kernels")) - once:
         jobs[f"kernel {name}"] = lambda name=name: [  # type: ignore[misc]
             build(of, kernel=name, connect="mst") for of in (np.abs(x), np.abs(x32))
         ]

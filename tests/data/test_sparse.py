@@ -103,9 +103,9 @@ def test_candidates_grow_and_blocks_and_workers_change_nothing():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"kernel": "laplacian"}, "kernels cosine, gaussian and linear"),
-        ({"kernel": "polynomial"}, "kernels cosine, gaussian and linear"),
-        ({"kernel": "lle"}, "kernels cosine, gaussian and linear"),
+        ({"kernel": "laplacian"}, "kernels cosine, gaussian, jaccard and linear"),
+        ({"kernel": "polynomial"}, "kernels cosine, gaussian, jaccard and linear"),
+        ({"kernel": "lle"}, "kernels cosine, gaussian, jaccard and linear"),
         ({"scale": "standard"}, "fill the zeros"),
         ({"scale": "minmax"}, "fill the zeros"),
         ({"search": "kdtree"}, "searched by 'exact' only"),

@@ -25,7 +25,12 @@ def gaussian(a, b):
 
 def kernel_and_rows(kernel):
     x = np.random.default_rng(0).normal(size=(80, 6))
-    x = gaussian(x, x) if kernel == "precomputed" else x
+    if kernel == "precomputed":
+        x = gaussian(x, x)
+    if kernel == "distance":
+        x = np.linalg.norm(x[:, None] - x, axis=-1)
+    if kernel == "jaccard":
+        x = np.abs(x)
     return SPECS.get(("kernels", kernel), kernel), x
 
 

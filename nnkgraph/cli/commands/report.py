@@ -56,7 +56,8 @@ def command(
     files.expect(features, labels, clusters, coords, others=[graph, audit])
     files.check_file(output, (".html", ".htm"), stdout=True)
     nodes, found = read_graph(graph), dict[str, Any]()
-    gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
+    kernel = str(nodes.provenance.get("kernel", "")).partition(":")[0]
+    gram = kernel in {"precomputed", "distance"}
     if features is not None:
         sparse: Any = "similarities" if gram else "rows"
         found["features"] = files.features(features, sparse=sparse)

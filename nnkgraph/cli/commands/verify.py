@@ -45,7 +45,10 @@ def command(features: str, graph: str, files: Files, json: bool, **draw: Any) ->
     files.expect(features)
     known = read_graph(graph, files.split_format(graph))
     kernel = str(known.provenance.get("kernel", ""))
-    gram = kernel.partition(":")[0] == "precomputed"  # others may be gone by now
+    gram = kernel.partition(":")[0] in {
+        "precomputed",
+        "distance",
+    }  # others may be gone by now
     matrix = files.features(features, sparse="similarities" if gram else "")
     found = nnkgraph.verify(
         matrix, known, name=graph, progress=progress.Progress(), **draw

@@ -12,7 +12,7 @@ from nnkgraph.build.report import search_facts
 from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import SearchCall, Settings, features_of, split
 from nnkgraph.data.labels import Labels
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
@@ -122,10 +122,10 @@ def audit(
     if chosen.setdefault("duplicates", "merge") != "merge":
         raise ParameterError("identical rows are findings here: leave duplicates out")
     settings = Settings.of(features, **chosen)
-    if settings.kernel.nearness not in DISTANCES:
+    if settings.kernel.nearness not in GEOMETRIC:
         raise ParameterError(
-            "distances are looked at, but this kernel has similarities only: use "
-            "kernel gaussian, laplacian or cosine"
+            "an audit looks at distances between points, which this kernel has not: "
+            "use kernel gaussian, laplacian, correlation or cosine"
         )
     kernel = registry.spec(settings.kernel).partition(":")[0]
     angles = settings.kernel.nearness == "squared-distance" and (

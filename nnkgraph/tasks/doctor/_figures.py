@@ -8,7 +8,7 @@ import numpy as np
 
 from nnkgraph.build import report
 from nnkgraph.build.grow import outside_bounds
-from nnkgraph.data.pairs import DISTANCES, cross_values
+from nnkgraph.data.pairs import DISTANCES, GEOMETRIC, MATRICES, cross_values
 from nnkgraph.kernels import Problem
 from nnkgraph.runtime import registry
 
@@ -50,7 +50,7 @@ def row_facts(searched: SearchedRows) -> dict[str, Any]:
     facts: dict[str, Any] = {"distinct": len(rows.x), "copies": rows.copies}
     facts["largest_group"] = group
     base = searched.settings.kernel.nearness
-    if base not in DISTANCES or not searched.k:
+    if base not in GEOMETRIC or not searched.k:
         return facts
     nearest, last = report.reach(searched.candidates)
     every = searched.drawn[:, np.newaxis]
@@ -203,6 +203,8 @@ def similarity_facts(searched: SearchedRows) -> dict[str, Any] | None:
     """
     kernel, candidates = searched.kernel, searched.candidates
     n, drawn = len(searched.rows.x), searched.drawn
+    if kernel.base in MATRICES:  # pairs beyond the candidates may be unknown
+        return None
     if not (kernel.form and kernel.nearness in DISTANCES and searched.k):
         return None
     step = np.random.default_rng(searched.settings.seed).integers(
@@ -238,7 +240,7 @@ def outside_facts(searched: SearchedRows) -> dict[str, Any] | None:
     None for kernels whose similarity does not fall to 0 with distance.
     """
     kernel, candidates = searched.kernel, searched.candidates
-    falls = kernel.form == "exponential" and kernel.nearness in DISTANCES
+    falls = kernel.form == "exponential" and kernel.nearness in GEOMETRIC
     if not (falls and searched.k):
         return None
     points = searched.asking if searched.sample else None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nnkgraph.build.report import CERTIFICATE_LIMIT
-from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.runtime import registry
 from nnkgraph.tasks.columns import Finding, bars_of, column_findings, share
 from nnkgraph.tasks.doctor import _figures
@@ -91,7 +91,7 @@ def _better_scale(
     nearness = searched.settings.kernel.nearness
     if scale != "none" or not columns:
         return "", ""
-    if nearness in DISTANCES and _is_apart(columns):
+    if nearness in GEOMETRIC and _is_apart(columns):
         return "standard", (
             f"{len(columns['narrow'])} of {columns['columns']} columns hardly count "
             "beside wider ones without scaling"

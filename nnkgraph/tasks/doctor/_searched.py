@@ -18,6 +18,7 @@ from nnkgraph.build.settings import Settings, kernel_of
 from nnkgraph.build.symmetrize import symmetrize
 from nnkgraph.data import Candidates, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, with_copies
+from nnkgraph.data.pairs import MATRICES
 from nnkgraph.data.sparse import work_columns
 from nnkgraph.kernels import Problem
 from nnkgraph.runtime import registry
@@ -338,7 +339,7 @@ def search(run: Run, plain: Kernel) -> SearchedRows:
     """
     kernel, x, k = run.settings.kernel, run.rows.x, run.settings.k
     n = len(x)
-    if n <= MOST or kernel.base == "gram":
+    if n <= MOST or kernel.base in MATRICES:
         found, fitted = run.find_and_fit()
         return SearchedRows(run, found, fitted, plain.fit(found))
     each = seconds(Costs(n, work_columns(x), k, kernel.nearness).exact) / n

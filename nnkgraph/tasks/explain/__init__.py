@@ -20,7 +20,7 @@ from nnkgraph.build.settings import (
 from nnkgraph.build.solve import weigh_with_copies
 from nnkgraph.data import Candidates, Features, SparseGram
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.kernels import Kernel, Local, Problem
+from nnkgraph.kernels import Kernel, Local, Problem, packed_diagonal
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.runtime.progress import Stages
@@ -189,6 +189,15 @@ def facts_of(solved: Solved, entries: list[dict[str, Any]]) -> dict[str, Any]:
 def remarks_on(solved: Solved) -> list[str]:
     """Say what the table does not show."""
     weights, remarks = solved.found.weights[0], []
+    problem = solved.problem
+    if problem.kernel.indefinite:
+        at = packed_diagonal(problem.index.shape[1])
+        ridge = float(problem.local().gram[0, at].max(initial=1.0)) - 1.0
+        if ridge > 0:
+            remarks.append(
+                "no points in a space have these distances: the similarity of every "
+                f"candidate with itself is 1 + {ridge:g} (a ridge)"
+            )
     light = int(((weights > 0) & (weights < _LIGHT)).sum())
     if light:
         remarks.append(

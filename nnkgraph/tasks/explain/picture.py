@@ -62,10 +62,10 @@ def check_places(features: Features, coordinates: Features | None, kernel: str) 
     """Refuse what cannot be drawn, before any work is done."""
     where = features if coordinates is None else coordinates
     size = where.x.shape[1]
-    if coordinates is None and kernel.partition(":")[0] == "precomputed":
+    if coordinates is None and kernel.partition(":")[0] in {"precomputed", "distance"}:
         raise InputError(
-            f"{features.name}: similarities say not where nodes are: a picture needs "
-            "`coords` with 2 or 3 columns"
+            f"{features.name}: a matrix of pairs does not say where nodes are: a "
+            "picture needs `coords` with 2 or 3 columns"
         )
     if coordinates is not None and size not in {2, 3}:
         wrong = f"{size} columns; a picture needs 2 or 3 of them"

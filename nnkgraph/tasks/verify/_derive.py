@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from nnkgraph.runtime.progress import Stages
     from nnkgraph.tasks.verify._agree import Side
 
+_ONE = {"correlation", "cosine", "distance", "gaussian", "jaccard", "laplacian"}
+"""Kernels of which every row's similarity with itself is 1."""
+
 _SAME = 1e-9  # errors J this close, in units of K_qq, may have the same candidates
 
 
@@ -139,8 +142,7 @@ def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> 
         reach = reach[looked]
     if recipe.method == "eps":
         radius = recipe.weigher.radius or 3.0 * (recipe.sigma or 0.0)
-        squared = recipe.nearness == "squared-distance"
-        limit = radius**2 if squared else radius
+        limit = radius**2 if recipe.squared else radius
         lists = list(space.shortlists(looked, space.n, limit))
     return _solved(space, graph, looked, lists, reach, width, check, search, progress)
 
@@ -156,7 +158,7 @@ def _kth(one: Shortlist, recipe: Recipe) -> float:
     if m == 0:
         return math.inf
     value = float(one.value[max(m - 1 - (recipe.sigma_rule == "matlab"), 0)])
-    return math.sqrt(value) if recipe.nearness == "squared-distance" else value
+    return math.sqrt(value) if recipe.squared else value
 
 
 def _stored_reach(space: Space, listed: IndexArray) -> FloatArray:
@@ -254,7 +256,7 @@ def _solved(
 ) -> Derived:
     recipe, n = space.recipe, space.n
     own = np.ones(n)
-    if recipe.kernel not in {"gaussian", "laplacian", "cosine"}:
+    if recipe.kernel not in _ONE:
         own = np.array([_slow.own_similarity(space, i, None) for i in range(n)])
     low: FloatArray = np.zeros(n)
     high: FloatArray = np.full(n, np.inf)

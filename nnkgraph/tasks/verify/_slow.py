@@ -71,14 +71,18 @@ class Space:
         if isinstance(x, SparseGram):
             x = x.matrix()
         x = _scaled(x, recipe.scale, recipe.scaling)
-        if recipe.kernel == "cosine":
+        if recipe.kernel == "correlation":
+            x = x - np.asarray(x, np.float64).mean(axis=1, keepdims=True)
+        if recipe.kernel in {"correlation", "cosine"}:
             x = _scaled(x, "unit")
-        first = _first_equal(x)
+        if recipe.kernel == "distance":
+            x = _known_distances(x)
+        first = (_first_at_zero if recipe.kernel == "distance" else _first_equal)(x)
         every = np.arange(len(first))
         merge = recipe.duplicates == "merge"
         origin = np.flatnonzero(first == every) if merge else every
         if len(origin) < len(first):
-            x = x[origin][:, origin] if recipe.kernel == "precomputed" else x[origin]
+            x = x[origin][:, origin] if recipe.matrix else x[origin]
         return cls(x, first, origin, recipe)
 
     @property
@@ -89,7 +93,7 @@ class Space:
     @cached_property
     def rounding(self) -> float:
         """Relative error that a pair's value may have; 0 where there is none."""
-        if self.recipe.kernel == "precomputed":
+        if self.recipe.matrix:
             return 0.0
         whole = self.recipe.plain and all(
             bool((b == np.rint(b)).all()) for _, b in self._chunks()
@@ -101,8 +105,14 @@ class Space:
 
     @property
     def grain(self) -> float:
-        """Difference that distances may have by the rounding of scaled rows."""
-        if self.recipe.kernel != "cosine" and self.recipe.scale == "none":
+        """Difference that distances may have by rounding, of rows or of given sides."""
+        if self.recipe.kernel == "distance":
+            parts = [slice(at, at + 512) for at in range(0, self.n, 512)]
+            return max(
+                float(abs(self.x[rows] - self.x[:, rows].T).max()) for rows in parts
+            )
+        angles = self.recipe.kernel in {"correlation", "cosine"}
+        if not angles and self.recipe.scale == "none":
             return 0.0
         return float(64 * EPS * self.x.shape[1] * np.abs(self.x).max())
 
@@ -122,7 +132,16 @@ class Space:
         if near == "gram":
             part = self.x[a][:, b]
             return -np.asarray(part.toarray() if hasattr(part, "toarray") else part)
+        if near == "distance-matrix":
+            part = self.x[a][:, b]
+            whole = part.toarray() if hasattr(part, "toarray") else np.asarray(part)
+            if hasattr(part, "toarray"):  # _known_distances marks zeros
+                whole = np.where(whole == 0.0, np.inf, np.maximum(whole, 0.0))
+            whole = np.maximum(np.asarray(whole, np.float64), 0.0) ** 2
+            return np.where(np.equal.outer(a, b), 0.0, whole)
         p, q = self.rows(a), self.rows(b)
+        if near == "jaccard-distance":
+            return _jaccard(p, q)
         if near == "similarity":
             return -np.asarray(self.recipe.plugin(p, q), np.float64)
         if near == "squared-distance":
@@ -147,9 +166,13 @@ class Space:
     def _rough(self, nodes: IndexArray) -> tuple[FloatArray, float]:
         """Return values of nodes with all rows, and how wrong they may be."""
         near, shift = self.recipe.nearness, self.recipe.shift
+        out = np.empty((len(nodes), self.n))
+        if near == "jaccard-distance":
+            for part, rows in self._chunks():
+                out[:, part] = _jaccard(self.rows(nodes), rows)
+            return out, 0.0
         if near not in {"squared-distance", "inner-product", "absolute-product"}:
             return self.pair_values(nodes, np.arange(self.n)), 0.0
-        out = np.empty((len(nodes), self.n))
         squared, even = near == "squared-distance", near == "absolute-product"
         origin = self._center if squared else 0.0
         moved = self.rows(nodes) - origin
@@ -174,7 +197,7 @@ class Space:
             rough, error = self._rough(some)
             for node, line in zip(some, rough, strict=True):
                 line[node] = np.inf
-                if hasattr(self.x, "toarray"):
+                if hasattr(self.x, "toarray") and self.recipe.nearness == "gram":
                     line[line == 0.0] = np.inf  # what is not stored is no candidate
                 m = min(k, int(np.isfinite(line).sum()))
                 bound = limit
@@ -208,6 +231,8 @@ class Space:
         """Return by how much values may differ from those of another summation."""
         if self.recipe.nearness in {"squared-distance", "l1-distance"}:
             return float(self.rounding * abs(value))
+        if self.recipe.nearness == "jaccard-distance":
+            return self.rounding
         if self.rounding == 0.0:
             return 0.0
         if self.recipe.nearness == "similarity":
@@ -249,18 +274,57 @@ def _first_equal(x: Any) -> IndexArray:
     return first
 
 
+def _first_at_zero(x: Any) -> IndexArray:
+    """Return, for every row, the lowest row that is no distance away, or its own."""
+    first = np.arange(x.shape[0])
+    for i in range(len(first)):
+        if hasattr(x, "toarray"):
+            row = x[[i]].tocoo()
+            near = row.coords[1][row.data <= 0]
+        else:
+            near = np.flatnonzero(np.asarray(x[i]) <= 0)
+        first[i] = first[min(i, int(near.min(initial=i)))]
+    return first
+
+
+def _known_distances(x: Any) -> Any:
+    """Return a sparse matrix with what either side stores, and -1 for stored zeros."""
+    if not hasattr(x, "toarray"):
+        return x
+    one = x.copy()
+    one.data = np.where(one.data <= 0, -1.0, one.data)
+    other = one.T.tocsr()
+    return (one + (other - other.multiply(one != 0))).tocsr()
+
+
+def _jaccard(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return the Jaccard distances of rows from others; none between zeros."""
+    if all(bool(((one == 0) | (one == 1)).all()) for one in (p, q)):  # sets: counts
+        least = p @ q.T
+        most = np.add.outer(p.sum(axis=1), q.sum(axis=1)) - least
+    else:
+        least = np.array([np.minimum(row, q).sum(axis=1) for row in p])
+        most = np.array([np.maximum(row, q).sum(axis=1) for row in p])
+    least, most = (one.reshape(len(p), len(q)) for one in (least, most))
+    distance: FloatArray = (most - least) / np.where(most > 0, most, 1.0)
+    return distance
+
+
 FAR = 1e-250  # where all similarities of a node are below this, they are scaled up
 
 
 def distances(space: Space, node: int, index: IndexArray) -> FloatArray:
     """Return the distances of a node's candidates."""
     value: FloatArray = space.pair_values(np.array([node]), index)[0]
-    return np.sqrt(value) if space.recipe.nearness == "squared-distance" else value
+    return np.sqrt(value) if space.recipe.squared else value
 
 
 def lengths(space: Space, a: IndexArray, b: IndexArray) -> FloatArray | None:
     """Return how far apart pairs of rows are; None where there are no distances."""
     near, out = space.recipe.nearness, np.empty(len(a))
+    if near in {"distance-matrix", "jaccard-distance"}:
+        pairs = zip(a, b, strict=True)
+        return np.array([distances(space, i, np.array([j]))[0] for i, j in pairs])
     if near not in {"squared-distance", "l1-distance"}:
         return None
     size = max(1, _VALUES // (8 * space.x.shape[1]))
@@ -286,13 +350,39 @@ def local(
         gram, cross = _directions(space, node, index)
     else:
         gram = _similar(space, index, index, sigma)[0]
+        if recipe.matrix:  # its sides may differ by rounding: the nearer ones' columns
+            gram = np.tril(gram) + np.tril(gram, -1).T
         cross, scale = _similar(space, np.array([node]), index, sigma)
         cross = cross[0]
     ridge = 1e-8 if recipe.kernel in {"linear", "polynomial", "lle"} else 0.0
     ridge = getattr(recipe.plugin, "ridge", ridge)
     at = np.diagonal(gram)
     gram = gram + np.diag(np.where(at > 0, ridge * at.max(initial=0.0), 0.0))
+    if recipe.kernel == "distance":
+        gram = gram + np.eye(len(index)) * _lifting(gram, cross * scale, own)
     return gram, cross, own, scale
+
+
+def _lifting(gram: FloatArray, cross: FloatArray, own: float) -> float:
+    """Return the ridge of similarities that no points in a space need to have.
+
+    That is 0 where they are positive definite, up to 1e-12, and else the smallest power
+    of two from 2**-26 on of which half makes them so, those of the node included.
+    """
+    m = len(cross)
+    border = np.empty((m + 1, m + 1))
+    border[:m, :m], border[m, :m], border[:m, m], border[m, m] = gram, cross, cross, own
+    atoms, ridge, more = np.arange(m), 0.0, 1e-12
+    while True:
+        tried = border.copy()
+        tried[atoms, atoms] += more
+        try:
+            np.linalg.cholesky(tried)
+        except np.linalg.LinAlgError:
+            ridge = max(2.0**-26, 2.0 * ridge)
+            more = ridge / 2
+        else:
+            return ridge
 
 
 def _similar(
@@ -300,9 +390,9 @@ def _similar(
 ) -> tuple[FloatArray, float]:
     """Return similarities by formula; one node's that all vanish are scaled up."""
     recipe = space.recipe
-    if recipe.kernel in {"gaussian", "laplacian"}:
+    if recipe.kernel in {"gaussian", "distance", "laplacian"}:
         width = sigma or 1.0
-        rate = 0.5 / width**2 if recipe.kernel == "gaussian" else 1.0 / width
+        rate = 1.0 / width if recipe.kernel == "laplacian" else 0.5 / width**2
         value = rate * space.pair_values(a, b)
         least = value.min(initial=np.inf) if len(a) == 1 else 0.0
         if not (np.isfinite(least) and np.exp(-least) < FAR):
@@ -310,9 +400,11 @@ def _similar(
         return np.exp(least - value), float(np.exp(-least))
     if recipe.kernel in {"precomputed", "function"}:
         return -space.pair_values(a, b), 1.0
+    if recipe.kernel == "jaccard":
+        return 1.0 - space.pair_values(a, b), 1.0
     p, q = space.rows(a), space.rows(b)
     product = np.array([(q * row).sum(axis=1) for row in p]).reshape(len(a), len(b))
-    if recipe.kernel == "cosine":
+    if recipe.kernel in {"correlation", "cosine"}:
         return 0.5 + 0.5 * product, 1.0
     if recipe.kernel == "polynomial":
         base = recipe.plugin.gamma * product + recipe.plugin.c

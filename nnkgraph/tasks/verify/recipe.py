@@ -21,10 +21,13 @@ _NEEDED = (
 # What the candidates of a kernel are ordered by.
 _NEARNESS = {
     "gaussian": "squared-distance",
+    "correlation": "squared-distance",
     "cosine": "squared-distance",
     "lle": "squared-distance",
     "laplacian": "l1-distance",
     "linear": "inner-product",
+    "jaccard": "jaccard-distance",
+    "distance": "distance-matrix",
     "precomputed": "gram",
     "function": "similarity",
 }
@@ -82,6 +85,16 @@ class Recipe:
         if self.kernel == "polynomial":
             return "inner-product" if self.plugin.degree % 2 else "absolute-product"
         return _NEARNESS[self.kernel]
+
+    @property
+    def squared(self) -> bool:
+        """Whether that is the square of a distance."""
+        return self.nearness in {"squared-distance", "distance-matrix"}
+
+    @property
+    def matrix(self) -> bool:
+        """Whether the input is a matrix of all pairs of rows."""
+        return self.kernel in {"precomputed", "distance"}
 
     @property
     def shift(self) -> float:
