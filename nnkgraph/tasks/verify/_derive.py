@@ -14,6 +14,8 @@ from nnkgraph.tasks.verify._slow import Shortlist, Solution, Space
 from nnkgraph.tasks.verify.recipe import Check, Recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from nnkgraph.data import FloatArray, Graph, IndexArray
@@ -134,12 +136,11 @@ def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> 
         search = Check.of("candidates", True, text, nodes=len(lists), tied=tied)
     else:
         lists = [_stored(listed[node]) for node in looked]
-        reach = _stored_reach(space, listed)
-        search = _recall_check(space, listed, looked)
-    every = listed is not None or len(looked) == space.n
+        with progress("search", len(looked)) as on_rows:
+            search = _recall_check(space, listed, looked, on_rows)
+        reach = _stored_reach(space, listed, looked)
+    every = len(looked) == space.n
     check, width = sigma_check(recipe, reach, space.n, None if every else len(looked))
-    if listed is not None:
-        reach = reach[looked]
     if recipe.method == "eps":
         radius = recipe.weigher.radius or 3.0 * (recipe.sigma or 0.0)
         limit = radius**2 if recipe.squared else radius
@@ -161,20 +162,26 @@ def _kth(one: Shortlist, recipe: Recipe) -> float:
     return math.sqrt(value) if recipe.squared else value
 
 
-def _stored_reach(space: Space, listed: IndexArray) -> FloatArray:
+def _stored_reach(space: Space, listed: IndexArray, looked: IndexArray) -> FloatArray:
     recipe = space.recipe
     if not isinstance(recipe.sigma_rule, str):
-        return np.zeros(len(listed))
-    reach = np.full(len(listed), np.inf)
-    for node, line in enumerate(listed):
+        return np.zeros(len(looked))
+    reach = np.full(len(looked), np.inf)
+    for place, node in enumerate(looked):
+        line = listed[node]
         index = line[line >= 0]
         if len(index):
-            far = np.sort(_slow.distances(space, node, index))[: recipe.k]
-            reach[node] = far[max(len(far) - 1 - (recipe.sigma_rule == "matlab"), 0)]
+            far = np.sort(_slow.distances(space, int(node), index))[: recipe.k]
+            reach[place] = far[max(len(far) - 1 - (recipe.sigma_rule == "matlab"), 0)]
     return reach
 
 
-def _recall_check(space: Space, listed: IndexArray, looked: IndexArray) -> Check:
+def _recall_check(
+    space: Space,
+    listed: IndexArray,
+    looked: IndexArray,
+    on_rows: Callable[[int], object],
+) -> Check:
     """Check that stored candidates are some; how good they are is information."""
     own = np.arange(len(listed))[:, np.newaxis]
     ordered = np.sort(listed, axis=1)
@@ -183,13 +190,18 @@ def _recall_check(space: Space, listed: IndexArray, looked: IndexArray) -> Check
     some = looked
     if len(looked) > _RECALL_NODES:
         some = looked[:: -(-len(looked) // _RECALL_NODES)]
-    found = total = 0
-    for node in some:
-        line = listed[node][listed[node] >= 0].astype(np.int64)
-        k = min(max(len(line), min(space.recipe.width, space.n - 1)), space.n - 1)
-        (best,) = space.shortlists(np.array([node]), k)
-        found += min(k, int(np.isin(line, best.index).sum()))
-        total += best.k
+    counts = (listed[some] >= 0).sum(axis=1)
+    wanted = np.minimum(np.maximum(counts, space.recipe.width), space.n - 1)
+    found = total = told = 0
+    for k in np.unique(wanted).tolist():  # all rows are gone through for many at once
+        nodes = some[wanted == k]
+        for node, best in zip(nodes, space.shortlists(nodes, k), strict=True):
+            line = listed[node][listed[node] >= 0].astype(np.int64)
+            found += min(k, int(np.isin(line, best.index).sum()))
+            total += best.k
+            on_rows(1)
+            told += 1
+    on_rows(len(looked) - told)
     recall = found / total if total else 1.0
     short = space.recipe.exact and recall < 1.0
     text = (

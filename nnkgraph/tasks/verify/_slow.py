@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -270,7 +271,10 @@ def _first_equal(x: Any) -> IndexArray:
     for i in range(x.shape[0]):
         row = x[[i]].toarray() if hasattr(x, "toarray") else x[i]
         values = np.asarray(row) + 0.0  # minus zero is zero
-        first[i] = known.setdefault(values.tobytes(), i)
+        # 32 bytes of a hash that nobody has found a collision of: a million rows may
+        # be wide.
+        name = blake2b(values.tobytes(), digest_size=32).digest()
+        first[i] = known.setdefault(name, i)
     return first
 
 
