@@ -138,6 +138,13 @@ def is_text(dataset: h5py.Dataset) -> bool:
     return h5py.check_string_dtype(dataset.dtype) is not None
 
 
+def is_octave(node: Any) -> bool:
+    """Return whether a group is a variable that Octave wrote."""
+    import h5py
+
+    return isinstance(node, h5py.Group) and "OCTAVE_NEW_FORMAT" in node.attrs
+
+
 def child(group: Any, name: str) -> Any:
     """Return what is in a group under a name, None where nothing is or it is a link."""
     import h5py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 
 from nnkgraph.data import Candidates, Features
 from nnkgraph.errors import OutputError
-from nnkgraph.formats import _hdf5
+from nnkgraph.formats import _base, _hdf5
 from nnkgraph.formats._base import (
     About,
     Column,
@@ -27,6 +28,8 @@ from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
 from nnkgraph.runtime.files import Source, open_source, seekable, show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import h5py
     from numpy.typing import NDArray
 
@@ -46,9 +49,11 @@ class H5(Format):
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the dataset that the item names."""
         with open_h5(source) as file:
+            if any(_hdf5.is_octave(_hdf5.child(file, one)) for one in file):
+                return _octave().read_features(source, options)
             dataset = find(file, source.item or _pick(file, source), source.name)
             x = read_array(dataset, source.name)
-            ids = _ids(dataset, source) if x.ndim == 2 else None
+            ids = _ids(dataset, source, options) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def write_features(
@@ -83,6 +88,8 @@ class H5(Format):
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read the only list, or the dataset that the item names."""
         with open_h5(source) as file:
+            if any(_hdf5.is_octave(_hdf5.child(file, one)) for one in file):
+                return _octave().read_column(source, options)
             path = source.item
             if path is None:
                 lists = [
@@ -100,7 +107,7 @@ class H5(Format):
                 values = values.reshape(texts.shape)
             else:
                 values = read_array(dataset, source.name)
-            return values, _ids(dataset, source)
+            return values, _ids(dataset, source, options)
 
     def holds(self, source: Source, /) -> str:
         """Look for the dataset ``neighbors``."""
@@ -110,11 +117,12 @@ class H5(Format):
     def describe_candidates(self, source: Source, /) -> About:
         """Read the dataset ``ids`` and the attribute ``provenance``, if there are."""
         with open_h5(source) as file:
-            ids = _ids(find(file, source.item or "neighbors", source.name), source)
+            neighbors = find(file, source.item or "neighbors", source.name)
+            ids = _ids(neighbors, source, TextOptions(), _base.NAMES[:1])
             _hdf5.check_heaps(source)
             text = file.attrs.get("provenance", "{}")
         about = parse_provenance(str(text), source.name)
-        return None if ids is None else tuple(ids), about
+        return ids, about
 
     def read_candidates(self, source: Source, /) -> Neighbors:
         """Read ``neighbors`` and ``distances``, or the dataset that the item names."""
@@ -140,6 +148,13 @@ class H5(Format):
                 kind = h5py.string_dtype()
                 target.create_dataset("ids", data=list(candidates.ids), dtype=kind)
             target.attrs["provenance"] = provenance_text(provenance)
+
+
+def _octave() -> Format:
+    """Return what reads variables of Octave: their columns are stored as rows."""
+    from nnkgraph.formats.mat import MatLab
+
+    return MatLab()
 
 
 def _place(target: Target) -> tuple[str, list[str]]:
@@ -180,14 +195,23 @@ def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
     return values
 
 
-def _ids(dataset: h5py.Dataset, source: Source) -> list[str] | None:
-    """Return the row names that stand beside a matrix."""
-    if _hdf5.child(dataset.parent, "ids") is None:
-        return None
-    ids = find(dataset.file, f"{dataset.parent.name}/ids", source.name)
-    if not _hdf5.is_text(ids) or ids.shape != dataset.shape[:1]:
-        return None
-    return [str(one) for one in _hdf5.read_texts(ids, source)]
+def _ids(
+    dataset: h5py.Dataset,
+    source: Source,
+    options: TextOptions,
+    known: Sequence[str] = _base.NAMES,
+) -> tuple[str, ...] | None:
+    """Return the names of rows from an array that stands beside a dataset."""
+    found = dict[str, Any]()
+    for key in known if dataset.shape[0] else ():
+        there = _hdf5.child(dataset.parent, key)
+        if not _hdf5.is_dataset(there) or there == dataset:
+            continue
+        if there.shape == dataset.shape[:1] and _hdf5.is_text(there):
+            found[key] = functools.partial(_hdf5.read_texts, there, source)
+        elif there.shape == dataset.shape[:1] and there.dtype.kind in "iu":
+            found[key] = functools.partial(read_array, there, source.name)
+    return _base.row_names(found, dataset.shape, source.name, options)
 
 
 plugin: type[Format] = H5
