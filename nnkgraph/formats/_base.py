@@ -77,9 +77,15 @@ _MOST_WHOLE = 2**53
 
 def as_whole(values: NDArray[Any]) -> NDArray[Any]:
     """Return floats that are whole numbers, as all are in MATLAB, as such."""
-    if values.dtype.kind != "f" or not (abs(values) < _MOST_WHOLE).all():
+    if values.dtype.kind != "f":
         return values
-    return values if (values % 1).any() else values.astype("i8")
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are none
+        wide = values.astype(np.float64)
+    if not (abs(wide) < _MOST_WHOLE).all() or (wide % 1).any():
+        return values
+    return wide.astype(np.int64)
 
 
 _MAY_NAME_COLUMNS = {"names", "index"}

@@ -206,14 +206,21 @@ def walk(file: h5py.File, path: str, name: str) -> h5py.Dataset | h5py.Group:
     return node
 
 
-def check_dataset(dataset: h5py.Dataset, name: str, *, fields: bool = False) -> None:
-    """Refuse a dataset without values of its own; with `fields` one may be compound."""
+def check_dataset(
+    dataset: h5py.Dataset, name: str, *, fields: bool = False, single: bool = False
+) -> None:
+    """Refuse a dataset without values of its own.
+
+    With `fields` one may be compound, with `single` hold a single value.
+    """
     import h5py
 
     what = f"{name}: the dataset {show(dataset.name)}"
     if dataset.shape is None:
         raise InputError(f"{what} is empty; the file holds {contents(dataset.file)}")
-    if (dataset.dtype.kind == "V" and not fields) or dataset.shape == ():
+    if (dataset.dtype.kind == "V" and not fields) or (
+        dataset.shape == () and not single
+    ):
         kind = "a single value" if dataset.shape == () else "compound"
         raise InputError(f"{what} is {kind}; the file holds {contents(dataset.file)}")
     if dataset.external or dataset.is_virtual:

@@ -453,8 +453,10 @@ class Mat73File:
     def _look(self, node: Any) -> _Stored:
         if is_octave(node):
             value, title = child(node, "value"), child(node, "type")
-            if value is None or not is_dataset(title) or title.dtype.kind != "S":
+            told = is_dataset(title) and title.shape == () and title.dtype.kind == "S"
+            if value is None or not told:
                 raise InputError(f"{self.name}: {show(node.name)} is damaged")
+            check_dataset(title, self.name, single=True)
             return _Stored(_octave_kind(title, value), value, octave=True)
         title = ""
         there = "MATLAB_class" in node.attrs
@@ -523,10 +525,9 @@ class Mat73File:
         if one.octave:
             if is_dataset(one.node):
                 return None
-            known = [child(one.node, f"_{at}") for at in range(len(one.node) - 1)]
-            if any(cell is None for cell in known):
-                raise InputError(f"{self.name}: {show(one.node.name)} is damaged")
-            return iter(known)
+            # Of ten cells on their numbers have zeros before them.
+            names = sorted(set(one.node) - {"dims"}, key=lambda name: int(name[1:]))
+            return (child(one.node, name) for name in names)
         if one.node.dtype.kind != "O":
             return None
         check_dataset(one.node, self.name)
@@ -552,8 +553,7 @@ class Mat73File:
     def _read(self, dataset: h5py.Dataset) -> NDArray[Any]:
         if not is_dataset(dataset) or dataset.dtype.kind not in REAL:
             raise InputError(f"{self.name}: {show(dataset.name)!r} holds no numbers")
-        if dataset.shape != ():
-            check_dataset(dataset, self.name)
+        check_dataset(dataset, self.name, single=True)
         check_fits(dataset.nbytes, self.name, f"the array {show(dataset.name)!r}")
         return np.asarray(dataset[()])
 
@@ -563,7 +563,7 @@ _EMPTY = {"MATLAB_empty", "OCTAVE_EMPTY_MATRIX"}
 
 def _octave_kind(title: h5py.Dataset, value: Any) -> str:
     """Return the kind of a variable that Octave wrote, by the name of its type."""
-    known = bytes(np.asarray(title[()]).ravel()[0]).decode("latin-1")
+    known = bytes(title[()]).decode("latin-1")
     if "string" in known or known == "cell":
         return "text"
     if not is_dataset(value):

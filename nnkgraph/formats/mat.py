@@ -139,9 +139,10 @@ def ids_of(
         values: Any = []
         extents = mat.shape(name) or (0,)
         if mat.kind(name) == "text" and shape[0] in {extents[0], math.prod(extents)}:
-            # Cells may hold anything: others are no names.
-            with contextlib.suppress(InputError):
+            try:
                 values = mat.texts(name)
+            except InputError as error:  # cells may hold anything
+                options.note(f"{error}, and names no rows")
         elif mat.kind(name) == "number" and math.prod(extents) == shape[0]:
             values = _base.as_whole(mat.numbers(name).ravel())
             values = values if values.dtype.kind in "iu" else []

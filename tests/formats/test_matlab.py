@@ -18,6 +18,7 @@ from nnkgraph.errors import InputError
 N, D = 5, 3
 X = np.random.default_rng(7).integers(-40, 40, (N, D)) / 8
 NAMES = ["a", "bb", "c d", "été", "e"]
+MANY = [f"n{i}" for i in range(12)]
 
 
 def read(spec, **options):
@@ -131,8 +132,9 @@ def test_cells_of_other_things_and_loops_are_refused(mat73):
         refs.move(next(iter(refs)), "gone")
         file["names"][0, 0] = file["X"].ref
 
-    path = mat73(fill)
-    assert read(path).ids is None
+    path, said = mat73(fill), []
+    assert read(path, note=said.append).ids is None
+    assert said == [f"{path}: 'names' is no list of text, and names no rows"]
     refused(f"{path}::names", "no list of text", formats.read_labels)
 
     def loop(file):
@@ -254,7 +256,7 @@ def fill_octave(file):
     cells["dims"] = np.array([1, N])
     for at, one in enumerate(["p", "", "q", "p", "été"]):
         text = octave_text(one)
-        put_octave(cells, f"_{at}", "sq_string", text, empty=not one)
+        put_octave(cells, f"_{at:03}", "sq_string", text, empty=not one)
     sparse = put_octave(file, "S", "sparse matrix", None).create_group("value")
     csc = sp.csc_array(np.maximum(X, 0))
     sparse["nr"], sparse["nc"], sparse["nz"] = N, D, csc.nnz
@@ -298,8 +300,9 @@ def test_i08_formats_of_octaves_own_are_refused_with_advice(tmp_path, run, head)
 
 
 OCTAVE = """
+many = {{{many}}};
 X = {x}; ids = {{{names}}}; S = sparse(max(X, 0)); s.X = X; y = int8(1:{n})';
-save -hdf5 h.h5 X ids S s y
+save -hdf5 h.h5 X ids S s y many
 save -v4 v4.mat X
 save -v6 v6.mat X ids S s y
 save -v7 v7.mat X ids S s y
@@ -312,7 +315,8 @@ save -binary b.mat X
 def test_what_octave_writes_is_read(tmp_path):
     rows = ";".join(",".join(map(repr, row)) for row in X.tolist())
     names = ";".join(f"'{one}'" for one in NAMES)
-    script = OCTAVE.format(x=f"[{rows}]", names=names, n=N)
+    many = ";".join(map(repr, MANY))
+    script = OCTAVE.format(x=f"[{rows}]", names=names, n=N, many=many)
     call = ["octave-cli", "--no-gui", "--eval", script]
     subprocess.run(call, cwd=tmp_path, check=False, capture_output=True)
     for name in ("h.h5", "v4.mat", "v6.mat", "v7.mat"):
@@ -324,5 +328,6 @@ def test_what_octave_writes_is_read(tmp_path):
         assert np.array_equal(read(f"{tmp_path / name}::s.X").x, X)
         assert np.array_equal(read(f"{tmp_path / name}::S").x, np.maximum(X, 0))
         assert len(formats.read_labels(f"{tmp_path / name}::y").classes) == N
+    assert formats.read_names(f"{tmp_path}/h.h5::many") == MANY
     for name in ("t.mat", "b.mat"):
         refused(tmp_path / name, "save -v7")

@@ -67,6 +67,19 @@ def test_whole_numbers_name_the_rows(folder, spec):
     assert formats.read_features("x.npy", ids=spec).ids == tuple(NUMBERS)
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+def test_floats_name_the_rows_where_all_are_whole(folder, kind):
+    np.save("f.npy", np.arange(N, 0, -1, dtype=kind))
+    found = formats.read_features("x.npy", ids="f.npy").ids
+    assert found == tuple(map(str, range(N, 0, -1)))
+    for odd in (0.5, np.nan, np.inf, np.finfo(kind).max):
+        np.save("f.npy", np.array([*range(N - 1), odd], kind))
+        if odd == np.finfo(np.float16).max == 65504:
+            continue  # which is whole
+        with pytest.raises(InputError, match="no list of names"):
+            formats.read_features("x.npy", ids="f.npy")
+
+
 def test_names_from_a_file_stand_above_those_inside(folder):
     np.savez("both.npz", x=X, ids=np.array(NUMBERS), names=np.array(NUMBERS))
     said = []
