@@ -437,7 +437,7 @@ class Mat73File:
         self.variables: dict[str, _Stored] = {}
         # Names with a mark are MATLAB's own.
         for one in file:
-            if not one.startswith("#"):
+            if isinstance(one, str) and not one.startswith("#"):
                 self._take(one, child(file, one), 0)
 
     def _take(self, name: str, node: Any, depth: int) -> None:
@@ -458,6 +458,8 @@ class Mat73File:
                 raise InputError(f"{self.name}: {show(node.name)} is damaged")
             check_dataset(title, self.name, single=True)
             return _Stored(_octave_kind(title, value), value, octave=True)
+        if not hasattr(node, "attrs"):  # a cell that is a link
+            return _Stored("other", node, octave=False)
         title = ""
         there = "MATLAB_class" in node.attrs
         # Text of any length would be in a heap, which has not been looked at.

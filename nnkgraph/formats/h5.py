@@ -51,7 +51,7 @@ class H5(Format):
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the dataset that the item names."""
         with open_h5(source) as file:
-            if any(_hdf5.is_octave(_hdf5.child(file, one)) for one in file):
+            if _by_octave(file):
                 return _octave().read_features(source, options)
             if (frame := _frame(file, source)) is not None:
                 return _read_frame(frame, source, options)
@@ -92,7 +92,7 @@ class H5(Format):
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read the only list, or the dataset that the item names."""
         with open_h5(source) as file:
-            if any(_hdf5.is_octave(_hdf5.child(file, one)) for one in file):
+            if _by_octave(file):
                 return _octave().read_column(source, options)
             path = source.item
             if path is None:
@@ -153,6 +153,12 @@ class H5(Format):
                 kind = h5py.string_dtype()
                 target.create_dataset("ids", data=list(candidates.ids), dtype=kind)
             target.attrs["provenance"] = provenance_text(provenance)
+
+
+def _by_octave(file: h5py.File) -> bool:
+    """Return whether Octave wrote a file: each of its variables says so."""
+    first = next(iter(file), None)
+    return isinstance(first, str) and _hdf5.is_octave(_hdf5.child(file, first))
 
 
 def _octave() -> Format:
