@@ -69,7 +69,7 @@ def _item(spec: str, chance: Random) -> str:
     items += ["s", "s.x", "df", "df/table", "#refs#"]
     if spec.endswith(".h5ad"):
         items = ["X", "obsm/X_pca", "obs/kind", "obs/depth", "obs", "uns", "var"]
-    likely = 0.8 if spec.endswith(".mat") else 0.2  # others hold a single matrix
+    likely = 0.5 if spec.endswith(".mat") else 0.2  # others hold a single matrix
     return f"{spec}::{chance.choice(items)}" if chance.random() < likely else spec
 
 

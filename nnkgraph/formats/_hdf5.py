@@ -207,15 +207,21 @@ def walk(file: h5py.File, path: str, name: str) -> h5py.Dataset | h5py.Group:
 
 
 def check_dataset(
-    dataset: h5py.Dataset, name: str, *, fields: bool = False, single: bool = False
+    dataset: h5py.Dataset,
+    name: str,
+    *,
+    fields: bool = False,
+    single: bool = False,
+    called: str = "",
 ) -> None:
     """Refuse a dataset without values of its own.
 
-    With `fields` one may be compound, with `single` hold a single value.
+    With `fields` one may be compound, with `single` hold a single value. The name of
+    one that a reference led to takes long to find: say what it is to be `called`.
     """
     import h5py
 
-    what = f"{name}: the dataset {show(dataset.name)}"
+    what = f"{name}: the dataset {show(called or dataset.name)}"
     if dataset.shape is None:
         raise InputError(f"{what} is empty; the file holds {contents(dataset.file)}")
     if (dataset.dtype.kind == "V" and not fields) or (

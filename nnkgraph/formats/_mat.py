@@ -468,7 +468,7 @@ class Mat73File:
         if not is_dataset(node):
             kind = "sparse" if "MATLAB_sparse" in node.attrs else "struct"
         elif "MATLAB_empty" in node.attrs:
-            kind = "text" if title == "char" else "other"
+            kind = "text" if title == "char" else "empty"
         else:
             numeric = title in _NUMERIC and node.dtype.kind in REAL
             kind = {"char": "text", "cell": "text"}.get(title, "other")
@@ -489,15 +489,21 @@ class Mat73File:
             columns = find(self._file, f"{one.node.name}/jc", self.name)
             rows = one.node.attrs["MATLAB_sparse"]
             return int(np.ravel(rows)[0]), max(0, int(columns.size or 0) - 1)
+        if one.kind == "empty":
+            return ()
         if not is_dataset(one.node):
             cells = child(one.node, "dims") if one.kind == "text" else None
-            return tuple(self._read(cells).tolist()[::-1]) if is_dataset(cells) else ()
+            return (
+                tuple(self._read(cells, name).tolist()[::-1])
+                if is_dataset(cells)
+                else ()
+            )
         extents: tuple[int, ...] = tuple(reversed(one.node.shape or ()))
         return extents if extents or not one.octave else (1, 1)
 
     def numbers(self, name: str) -> NDArray[Any]:
         """Read an array of numbers."""
-        found = self._read(self.variables[name].node)
+        found = self._read(self.variables[name].node, name)
         return found.T if found.ndim else found.reshape(1, 1)
 
     def sparse(self, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -516,11 +522,11 @@ class Mat73File:
         one = self.variables[name]
         cells = self._cells(one)
         if cells is None:
-            return self._characters(one.node, name)
+            return self._characters(one, name)
         found = [self._look(cell) for cell in cells]
         if any(cell.kind != "text" for cell in found):
             raise InputError(f"{self.name}: {show(name)!r} is no list of text")
-        return ["".join(self._characters(cell.node, name)) for cell in found]
+        return ["".join(self._characters(cell, name)) for cell in found]
 
     def _cells(self, one: _Stored) -> Iterator[Any] | None:
         """Return what the cells of a cell array hold; None where it is none."""
@@ -535,12 +541,15 @@ class Mat73File:
         check_dataset(one.node, self.name)
         return (self._file[cell] for cell in one.node[()].T.ravel(order="F"))
 
-    def _characters(self, node: Any, name: str) -> list[str]:
+    def _characters(self, one: _Stored, name: str) -> list[str]:
         """Read the rows of a matrix of characters: UTF-16, or UTF-8 by Octave."""
-        if not is_dataset(node) or _EMPTY & {*node.attrs, *node.parent.attrs}:
+        octave, node = one.octave, one.node
+        # Octave writes the extents, in longer numbers, of what is empty.
+        if not is_dataset(node) or (octave and node.dtype != np.int8):
             return []
-        codes = self._read(node).T
-        octave = codes.dtype == np.int8
+        if "MATLAB_empty" in node.attrs:
+            return []
+        codes = self._read(node, name).T
         codes = codes.view("u1") if octave else codes
         whole = codes.ndim == 2 and codes.dtype.kind in "iu"
         if not whole or codes.max(initial=0) > 0xFFFF:
@@ -550,17 +559,16 @@ class Mat73File:
         return [one.decode(codec, "replace").rstrip(" ") for one in rows]
 
     def _numbers(self, group: Any, part: str) -> NDArray[Any]:
-        return self._read(find(self._file, f"{group.name}/{part}", self.name)).ravel()
+        path = f"{group.name}/{part}"
+        return self._read(find(self._file, path, self.name), path).ravel()
 
-    def _read(self, dataset: h5py.Dataset) -> NDArray[Any]:
+    def _read(self, dataset: h5py.Dataset, name: str) -> NDArray[Any]:
         if not is_dataset(dataset) or dataset.dtype.kind not in REAL:
-            raise InputError(f"{self.name}: {show(dataset.name)!r} holds no numbers")
-        check_dataset(dataset, self.name, single=True)
-        check_fits(dataset.nbytes, self.name, f"the array {show(dataset.name)!r}")
+            raise InputError(f"{self.name}: {show(name)!r} holds no numbers")
+        check_dataset(dataset, self.name, single=True, called=name)
+        if dataset.nbytes > _CHUNK:  # cells are many and small
+            check_fits(dataset.nbytes, self.name, f"the array {show(name)!r}")
         return np.asarray(dataset[()])
-
-
-_EMPTY = {"MATLAB_empty", "OCTAVE_EMPTY_MATRIX"}
 
 
 def _octave_kind(title: h5py.Dataset, value: Any) -> str:
@@ -573,5 +581,6 @@ def _octave_kind(title: h5py.Dataset, value: Any) -> str:
         return {**kinds, "scalar struct": "struct"}.get(known, "other")
     if "complex" in known:
         return "complex"
-    empty = "OCTAVE_EMPTY_MATRIX" in value.parent.attrs
-    return "other" if empty or value.dtype.kind not in REAL else "number"
+    if "OCTAVE_EMPTY_MATRIX" in value.parent.attrs:
+        return "empty"
+    return "number" if value.dtype.kind in REAL else "other"

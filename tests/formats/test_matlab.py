@@ -281,7 +281,14 @@ def test_i08_matrices_of_octave_are_the_right_way_round(tmp_path, name):
     assert labels.codes.tolist() == [0, -1, 1, 0, 2]
     refused(path, "several matrices inside.* X 5 x 3 number")
     refused(f"{path}::z", "'complex'")
-    refused(f"{path}::e", "'other'")
+    refused(f"{path}::e", "'empty'")
+    with h5py.File(path, "a") as file:
+        cell = file["kinds/value"]
+        del cell["_003"]
+        cell["_003"] = h5py.SoftLink("/X")
+        file["f"] = h5py.SoftLink("/X")
+    refused(f"{path}::kinds", "no list of text", formats.read_labels)
+    refused(f"{path}::f", "no variable 'f'")
     refused(f"{path}::X/value", "no variable 'X/value' inside; it holds")
     with h5py.File(path, "w") as file:
         put_octave(file, "X", "matrix", X.T)
