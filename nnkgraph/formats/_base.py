@@ -91,6 +91,13 @@ def as_whole(values: NDArray[Any]) -> NDArray[Any]:
 _MAY_NAME_COLUMNS = {"names", "index"}
 
 
+def _counts(values: Sequence[Any]) -> bool:
+    """Return whether numbers do no more than count from 0."""
+    return not isinstance(values[0], str) and all(
+        one == at for at, one in enumerate(values)
+    )
+
+
 def row_names(
     found: Mapping[str, Callable[[], Sequence[Any]]],
     shape: Sequence[int],
@@ -107,11 +114,11 @@ def row_names(
     usable, remarks = dict[str, tuple[str, ...]](), []
     for key in () if options.named else (one for one in NAMES if one in found):
         values = found[key]()
+        if _counts(values):  # as is most likely where there are millions
+            continue
         names = tuple(map(str, values))
         if key == NAMES[0] and isinstance(values[0], str):
             return names
-        if names == tuple(map(str, range(len(names)))):
-            continue
         if len(set(names)) < len(names) or "" in names:
             remarks.append(f"{key!r} has values that repeat or are empty")
         elif key in _MAY_NAME_COLUMNS and shape[0] == shape[-1] and len(shape) > 1:

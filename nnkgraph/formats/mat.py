@@ -147,7 +147,7 @@ def ids_of(
             values = _base.as_whole(mat.numbers(name).ravel())
             values = values if values.dtype.kind in "iu" else []
         if len(values) == shape[0]:
-            found[key] = functools.partial(list, values)
+            found[key] = functools.partial(list, values)  # read already
     return _base.row_names(found, shape, mat.name, options)
 
 
