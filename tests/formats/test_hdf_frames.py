@@ -88,7 +88,9 @@ def test_an_index_that_counts_or_repeats_names_no_rows(tmp_path, index, remark):
 def test_blocks_are_put_together_in_the_order_of_the_columns(tmp_path):
     path, whole = tmp_path / "x.h5", np.arange(N).reshape(N, 1) * 7
     with h5py.File(path, "w") as file:
-        put_frame(file, "df", NAMES, [(["b"], whole), (["a", "c", "d"], X)])
+        put_frame(
+            file, "df", NAMES, [(["b"], whole), (["d", "a", "c"], X[:, [2, 0, 1]])]
+        )
     found = formats.read_features(path)
     assert found.columns == ("a", "b", "c", "d")
     assert np.array_equal(found.x, np.insert(X, 1, whole.ravel(), axis=1))
