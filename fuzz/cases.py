@@ -45,7 +45,7 @@ def draw(seed: int, number: int) -> Case:
 def _fitting(seed: Seed):
     if seed.name.endswith((".npy", ".npz")):
         return arrays.mutate
-    return hdf5.mutate if seed.name.endswith((".h5", ".h5ad")) else texts.mutate
+    return hdf5.mutate if hdf5.SIGNATURE in seed.data[:1024] else texts.mutate
 
 
 def put(case: Case, folder: Path) -> Path:

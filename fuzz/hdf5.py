@@ -13,6 +13,9 @@ from fuzz import blind
 CANARY = "canary.h5"
 """A file in the folder above, which nothing may open."""
 
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+"""What such a file begins with, perhaps behind something of another program's."""
+
 _HUGE = [(10**9, 3), (12, 10**9), (10**12, 10), (10**15,), (10**8,), (300_000_000, 2)]
 
 

@@ -25,7 +25,8 @@ from nnkgraph.runtime.checkpoint import Checkpoint, open_checkpoint
 from nnkgraph.runtime.progress import Stages
 
 ROLES = (
-    *("features", "similarities", "labels", "values", "candidates", "graph", "sidecar"),
+    *("features", "similarities", "labels", "values", "names", "candidates"),
+    *("graph", "sidecar"),
     *("kept search", "kept block", "kept facts", "shard", "into"),
 )
 POINTS = Features.of(np.arange(2.0 * NODES).reshape(NODES, 2) ** 2)
@@ -50,6 +51,8 @@ def read(role: str, path: Path, chance: Random) -> Any:
     if role in {"labels", "values"}:
         call: Any = formats.read_labels if role == "labels" else formats.read_values
         return call(_item(spec, chance), **_table(chance))
+    if role == "names":
+        return formats.read_names(_item(spec, chance))
     if role == "candidates":
         return formats.read_candidates(_item(spec, chance))
     if role == "graph":
@@ -63,9 +66,11 @@ def read(role: str, path: Path, chance: Random) -> Any:
 
 def _item(spec: str, chance: Random) -> str:
     items = ["x", "y", "ids", "deep/x", "other", "0", "1", "label", "neighbors", "/"]
+    items += ["s", "s.x", "df", "df/table", "#refs#"]
     if spec.endswith(".h5ad"):
         items = ["X", "obsm/X_pca", "obs/kind", "obs/depth", "obs", "uns", "var"]
-    return f"{spec}::{chance.choice(items)}" if chance.random() < 0.2 else spec
+    likely = 0.5 if spec.endswith(".mat") else 0.2  # others hold a single matrix
+    return f"{spec}::{chance.choice(items)}" if chance.random() < likely else spec
 
 
 def _table(chance: Random) -> dict[str, Any]:

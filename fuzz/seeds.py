@@ -7,6 +7,7 @@ import io
 import json
 import tempfile
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
 import h5py
@@ -98,6 +99,74 @@ def matlab(*, packed: bool = True, **members: object) -> bytes:
     return b"MATLAB 5.0 MAT-file".ljust(116) + stream.getvalue()[116:]
 
 
+def matlab_4(**members: object) -> bytes:
+    """Return a MATLAB file of version 4."""
+    stream = io.BytesIO()
+    scipy_io.savemat(stream, members, format="4")
+    return stream.getvalue()
+
+
+def matlab_73(x: np.ndarray, ids: list[str]) -> bytes:
+    """Return a MATLAB file of version 7.3, with a structure that has cells."""
+    stream = io.BytesIO()
+    with h5py.File(stream, "w", userblock_size=512) as file:
+        found = []
+        for at, one in enumerate(ids):
+            name = f"#refs#/{at}"
+            file[name] = np.frombuffer(one.encode("utf-16-le"), "<u2").reshape(-1, 1)
+            file[name].attrs["MATLAB_class"] = np.bytes_("char")
+            found.append(file[name].ref)
+        refs = np.array([found], h5py.special_dtype(ref=h5py.Reference))
+        parts = {"x": (x.T, "double"), "ids": (refs, "cell")}
+        for folder in ("", "s/"):
+            for name, (value, kind) in parts.items():
+                file[folder + name] = value
+                file[folder + name].attrs["MATLAB_class"] = np.bytes_(kind)
+        file["s"].attrs["MATLAB_class"] = np.bytes_("struct")
+    return b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + stream.getvalue()[128:]
+
+
+def octave(x: np.ndarray, ids: list[str]) -> bytes:
+    """Return what Octave's save -hdf5 writes."""
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        lines = [np.frombuffer(one.encode(), "i1").reshape(-1, 1) for one in ids]
+        values = {"x": ("matrix", x.T), "s/value/x": ("float matrix", x.T)}
+        values |= {"s": ("scalar struct", None), "ids": ("cell", None)}
+        texts = enumerate(lines)
+        values |= {f"ids/value/_{at}": ("sq_string", one) for at, one in texts}
+        for name, (kind, value) in values.items():
+            group = file.require_group(name)
+            group.attrs["OCTAVE_NEW_FORMAT"] = np.uint8(1)
+            group["type"] = np.bytes_(kind)
+            if value is not None:
+                group["value"] = value
+        file["ids/value/dims"] = [1, len(ids)]
+    return stream.getvalue()
+
+
+def frames(x: np.ndarray, ids: list[str], *, table: bool) -> bytes:
+    """Return what pandas writes for a data frame, one of two ways."""
+    stream = io.BytesIO()
+    names = np.array(ids, "S")
+    with h5py.File(stream, "w") as file:
+        group = file.create_group("df")
+        group.attrs["pandas_type"] = np.bytes_("frame_table" if table else "frame")
+        if table:
+            rows = np.empty(len(x), [("index", "S8"), ("values_block_0", "f8", (3,))])
+            rows["index"], rows["values_block_0"] = names, x
+            group["table"] = rows
+            group["table"].attrs["index_kind"] = np.bytes_("string")
+            group["table"].attrs["values_block_0_dtype"] = np.bytes_("float64")
+        else:
+            group["axis0"], group["axis1"] = np.array(["a", "b", "c"], "S"), names
+            group["axis1"].attrs["kind"] = np.bytes_("string")
+            group["block0_items"], group["block0_values"] = np.array([b"b"]), x[:, 1:2]
+            group["block1_items"] = np.array([b"a", b"c"])
+            group["block1_values"] = x[:, ::2]
+    return stream.getvalue()
+
+
 def _table(x: np.ndarray, mark: str, *, names: bool = False) -> bytes:
     rows = [mark.join(map(repr, row)) for row in x.tolist()]
     if names:
@@ -133,6 +202,20 @@ def _features(x: np.ndarray) -> list[Seed]:
         "x.mat": matlab(x=x, y=np.arange(len(x)), ids=np.array(ids, object)),
         "p.mat": matlab(packed=False, x=x.astype("i2"), s={"a": x, "b": "text"}),
     }
+    decimals = pa.array([Decimal(one) for one in x[:, 0]], pa.decimal128(12, 4))
+    files |= {
+        "n.npz": packed(x=x, names=np.array(ids), index=np.arange(len(x))[::-1]),
+        "n.h5": hdf5(x=x, id=np.arange(len(x)) * 2, obs_names=ids),
+        "d.parquet": parquet(a=decimals, b=x[:, 1]),
+        "l.parquet": parquet(x=pa.array(x.tolist(), pa.list_(pa.float32(), 3)), t=ids),
+        "4.mat": matlab_4(x=x, y=np.arange(len(x)), ids=np.array(ids)),
+        "s4.mat": matlab_4(x=sparse.csc_array(np.maximum(x, 0))),
+        "73.mat": matlab_73(x, ids),
+        "o.mat": octave(x, ids),
+        "o.h5": octave(x, ids),
+        "df.h5": frames(x, ids, table=False),
+        "table.h5": frames(x, ids, table=True),
+    }
     found = [Seed("features", name, data) for name, data in files.items()]
     found.append(Seed("into", "c.h5ad", anndata(x)))
     return [*found, Seed("similarities", "gram.npz", gram.getvalue())]
@@ -162,7 +245,12 @@ def _labels(x: np.ndarray) -> list[Seed]:
         "n.parquet": parquet(y=pa.array([1, None, 2, 3] * 3)),
         "y.mat": matlab(y=numbers, name=np.array(text), ids=np.array(text, object)),
     }
-    return [
+    lines = "\n".join(f"n{i}" for i in range(12)).encode()
+    more = {"n.txt": lines, "n.txt.gz": gzip.compress(lines, mtime=0)}
+    more |= {name: files[name] for name in ("y.npy", "s.npy", "y.csv", "y.mat")}
+    more |= {"73.mat": matlab_73(x, text[:2]), "4.mat": matlab_4(y=numbers)}
+    files |= {"o.h5": octave(x, ["a", "b"] * 6), "4.mat": more["4.mat"]}
+    return [Seed("names", name, data) for name, data in more.items()] + [
         Seed(role, name, data)
         for role in ("labels", "values")
         for name, data in files.items()

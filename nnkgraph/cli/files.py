@@ -159,17 +159,24 @@ class Files:
         *,
         format: str | None = None,  # noqa: A002 - the option's name
         no_clobber: bool = False,
+        ids: str | None = None,
         **table: Any,
     ) -> None:
         self.format, self.no_clobber, self.table = format, no_clobber, table
+        self.ids = ids
+        if ids is not None and table["id_column"] is not None:
+            raise ParameterError(
+                "--ids and --id-column: rows are named by a file or by a column; "
+                "leave one out"
+            )
         self.expect()
 
     def expect(self, *tables: str | None, others: Iterable[str | None] = ()) -> None:
         """Say what is going to be read: what may be a table, and others."""
         known = [one for one in tables if one]
-        if known.count("-") > 1:
+        self.inputs = [*known, *(one for one in (self.ids, *others) if one)]
+        if self.inputs.count("-") > 1:
             raise ParameterError("standard input can be read once only: name a file")
-        self.inputs = [*known, *(one for one in others if one)]
         self._kinds = [_kind(one) for one in known]
         self._left, self._named, self._before = sum(map(bool, self._kinds)), 0, False
 
@@ -227,12 +234,16 @@ class Files:
 
         if kernel and registry.create("kernels", kernel).base in MATRICES:
             sparse = "similarities"
-        told = self.told(spec, self.format, strict=True)
+        told = {"ids": self.ids, **self.told(spec, self.format, strict=True)}
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 
-    def more_rows(self, spec: str, *, sparse: Sparse = "") -> Features:
-        """Read further rows of the same kind."""
+    def more_rows(
+        self, spec: str, ids: str | None = None, *, sparse: Sparse = ""
+    ) -> Features:
+        """Read further rows of the same kind, which another file may name."""
         told = {"dropped_before": self._before, **self.told(spec, self.format)}
+        if ids is not None:
+            told |= {"ids": ids, "id_column": None}
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 
     def coordinates(
@@ -241,12 +252,13 @@ class Files:
         known: tuple[str, ...] | None,
         *,
         format: str | None = None,  # noqa: A002 - the option's name
+        ids: str | None = None,
         gaps: bool = True,
     ) -> Features:
         """Read places of nodes that have these ids."""
         told = {"dropped_before": self._before, **self.told(spec, format)}
         own: dict[str, Any] = {"for_nodes": True, "known": known, "gaps": gaps}
-        return _read_features(spec, format=format, **told, **own)
+        return _read_features(spec, format=format, ids=ids, **told, **own)
 
     def labels(self, spec: str, **how: Any) -> Labels:
         """Read labels, which are one column."""
@@ -350,7 +362,7 @@ def say_order(
     name: str, ids: tuple[str, ...] | None, *others: Any, graph: bool = True
 ) -> None:
     """Warn of names of rows that are of no use, because the nodes have none."""
-    hint = "; a graph that is built with --id-column has names" if graph else ""
+    hint = "; a graph that is built with --id-column has names, or with --ids" * graph
     for one in others:
         if one is None or one.ids is None or ids is not None:
             continue

@@ -250,7 +250,7 @@ def refuse_typed(ctx: click.Context, names: str, given: str) -> None:
 
 def reading(*options: Decorator) -> Decorator:
     """Add options about files, whose values the function takes as one, `files`."""
-    names = ("format", "no_clobber", "delimiter", "header", "id_column", "drop")
+    names = {"format", "no_clobber", "ids", "delimiter", "header", "id_column", "drop"}
 
     def add(function: Any) -> Any:
         @functools.wraps(function)
@@ -294,7 +294,18 @@ _drop_opt = click.option(
     metavar="NAME|NUMBER,...",
     help="Columns of a table that are left out; repeatable.",
 )
-for_features = reading(_format_opt, *_column_opts, _drop_opt)
+
+
+def ids_of(what: str, flag: str = "--ids") -> Decorator:
+    """Make the option for a file with names of rows."""
+    return file(
+        flag,
+        f"Names of {what}: a file with one a line, a column of a table, or an array.",
+    )
+
+
+_ids_opt = ids_of("the rows")
+for_features = reading(_format_opt, _ids_opt, *_column_opts, _drop_opt)
 """Options for reading tables with features, and other inputs."""
 
 for_labels = reading(_format_opt, *_column_opts)

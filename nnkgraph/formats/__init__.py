@@ -111,6 +111,7 @@ def read_features(
     id_column: str | None = None,
     delimiter: str | None = None,
     drop: Sequence[str] = (),
+    ids: AnyPath | None = None,
     sparse: Sparse = "",
     gaps: bool = False,
     dropped_before: bool = False,
@@ -139,6 +140,10 @@ def read_features(
     drop
         Columns of a table that are left out: names, or numbers from 0; one text may
         hold several with commas between them.
+    ids
+        A file with the names of the rows, whatever names are in the matrix's own: text
+        with one a line, or ``FILE::ITEM``, a column of a table or an array of text or
+        whole numbers.
     sparse
         What a sparse matrix is taken for: "similarities", for kernel precomputed, or
         "rows" of features that stay sparse; by default features that become dense.
@@ -168,6 +173,10 @@ def read_features(
     <Features: 5 x 2, points.npy>
     """
     path, item = split_item(os.fspath(spec))
+    if ids is not None and id_column is not None:
+        raise ParameterError(
+            "rows are named by a file, `ids`, or by a column, `id_column`, not both"
+        )
     if is_pattern(path):
         told: dict[str, Any] = {
             "header": header,
@@ -176,9 +185,15 @@ def read_features(
         }
         told |= {"format": format, "drop": drop, "sparse": sparse, "gaps": gaps}
         told |= {"dropped_before": dropped_before, "absent": absent, "note": note}
-        return read_parts(path, item, functools.partial(read_features, **told))
+        parts = read_parts(path, item, functools.partial(read_features, **told))
+        return parts if ids is None else _named(parts, ids)
     plugin, source = reader("read_features", os.fspath(spec), format)
-    columns = None if plugin.has_columns else id_column or (drop or None)
+    if plugin.binary and not plugin.has_columns and id_column is not None:
+        raise ParameterError(
+            f"{source.name}: has no columns with names for an `id_column`; `ids` takes "
+            "names of rows from a file"
+        )
+    columns = None if plugin.has_columns else drop or None
     if plugin.binary and (header, delimiter, columns) != (None, None, None):
         raise ParameterError(
             f"{source.name}: a header and a delimiter can be named for text tables "
@@ -195,9 +210,36 @@ def read_features(
         known=frozenset(known or ()),
         sparse=sparse,
         gaps=gaps,
+        named=ids is not None,
         note=note,
     )
-    return plugin.read_features(source, options)
+    features = plugin.read_features(source, options)
+    return features if ids is None else _named(features, ids)
+
+
+def _named(features: Features, spec: AnyPath) -> Features:
+    """Return features with the names of rows that a file has."""
+    names, name = _read_names(spec)
+    n, first = len(features.x), dict[str, int]()
+    if len(names) != n:
+        plain = split_item(os.fspath(spec))[1] is None and len(names) == n + 1
+        head = "; if its first line is a header, name the column as FILE::NAME"
+        raise InputError(
+            f"{name}: {len(names):,} names for the {n:,} rows of {features.name}"
+            f"{head * plain}"
+        )
+    for row, one in enumerate(names):
+        place = f"{name}: row {row} (counted from 0)"
+        if not one.strip():
+            raise InputError(f"{place} has no name: it is empty")
+        if first.setdefault(one, row) != row:
+            raise InputError(
+                f"{place} is called {show(one)!r}, as row {first[one]} is: names of "
+                "rows must differ"
+            )
+    made = replace(features, ids=tuple(names))
+    vars(made).update({k: v for k, v in vars(features).items() if k == "sha256"})
+    return made
 
 
 def read_labels(
@@ -261,21 +303,37 @@ def read_values(
 
 def read_names(spec: AnyPath) -> list[str]:
     """Read ids or numbers of rows: one a line, or the items of an array or a column."""
+    return [one for one in _read_names(spec)[0] if one.strip()]
+
+
+def _read_names(spec: AnyPath) -> tuple[list[str], str]:
+    """Return what `read_names` reads, with empty names but the last, and from where."""
     path, item = split_item(os.fspath(spec))
-    binary = (
-        is_known(path, "read_column") and choose("read_column", path, None)[0].binary
-    )
+    table = path.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    plugin = None
+    if is_known(path, "read_column"):
+        plugin = choose("read_column", path, None)[0]
+    binary = plugin is not None and plugin.binary
+    if plugin and binary and plugin.has_items and item is None:
+        raise InputError(f"{show(path)}: say which item holds the names: FILE::ITEM")
     if binary or item is not None:
+        from nnkgraph.data.labels import as_texts
+
         values, _, name = _read_column(spec, None, TextOptions(), None)
+        values = _base.as_whole(values)
         if values.ndim != 1 or values.dtype.kind not in "iuUSO":
             raise InputError(f"{name}: is no list of names or of whole numbers")
-        return [str(one) for one in values.tolist()]
+        return list(map(str, as_texts(values))), name
     source = files.open_source(path)
     if source.size == 0:
-        return []
+        return [], source.name
     with files.open_text(source, "") as text:
         lines = [line.strip("\r\n") for line in text]
-    return [line for line in lines if line.strip()]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if table and any(mark in line for line in lines[:1] for mark in ",;\t"):
+        raise InputError(f"{source.name}: say which column holds the names: FILE::NAME")
+    return lines, source.name
 
 
 def _read_column(

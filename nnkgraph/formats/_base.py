@@ -9,7 +9,7 @@ from nnkgraph.errors import OutputError, ParameterError
 from nnkgraph.runtime.files import Source, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from numpy.typing import NDArray
@@ -63,7 +63,76 @@ class TextOptions:
     known: AbstractSet[str] = frozenset()
     sparse: Sparse = ""
     gaps: bool = False
+    named: bool = False
+    """Whether the rows get names from another file: arrays inside are passed over."""
+
     note: Note = ignore
+
+
+NAMES = ("ids", "id", "row_names", "obs_names", "names", "index")
+"""What arrays are called that name the rows beside them; the first is our own."""
+
+_MOST_WHOLE = 2**53
+
+
+def as_whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Return floats that are whole numbers, as all are in MATLAB, as such."""
+    if values.dtype.kind != "f":
+        return values
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are none
+        wide = values.astype(np.float64)
+    if not (abs(wide) < _MOST_WHOLE).all() or (wide % 1).any():
+        return values
+    return wide.astype(np.int64)
+
+
+_MAY_NAME_COLUMNS = {"names", "index"}
+
+
+def _counts(values: Sequence[Any]) -> bool:
+    """Return whether numbers do no more than count from 0."""
+    return not isinstance(values[0], str) and all(
+        one == at for at, one in enumerate(values)
+    )
+
+
+def row_names(
+    found: Mapping[str, Callable[[], Sequence[Any]]],
+    shape: Sequence[int],
+    name: str,
+    options: TextOptions,
+) -> tuple[str, ...] | None:
+    """Return the names of rows from the only array of a file that can be them.
+
+    Arrays are `found` by what they are called, with what reads them: as many texts or
+    whole numbers as there are rows. Our own is taken as it is. One that repeats a name,
+    that could name columns, or that only counts the rows is left alone, and so are
+    several.
+    """
+    usable, remarks = dict[str, tuple[str, ...]](), []
+    for key in () if options.named else (one for one in NAMES if one in found):
+        values = found[key]()
+        if _counts(values):  # as is most likely where there are millions
+            continue
+        names = tuple(map(str, values))
+        if key == NAMES[0] and isinstance(values[0], str):
+            return names
+        if len(set(names)) < len(names) or "" in names:
+            remarks.append(f"{key!r} has values that repeat or are empty")
+        elif key in _MAY_NAME_COLUMNS and shape[0] == shape[-1] and len(shape) > 1:
+            remarks.append(f"{key!r} could name the rows or the columns")
+        else:
+            usable[key] = names
+    if len(usable) == 1:
+        options.note(f"{name}: {next(iter(usable))!r} names the rows")
+        return next(iter(usable.values()))
+    if usable:
+        remarks = [f"{' and '.join(map(repr, usable))} could name the rows"]
+    for remark in remarks:
+        options.note(f"{name}: {remark}: not used; `ids` says what names the rows")
+    return None
 
 
 @dataclass(frozen=True, slots=True)

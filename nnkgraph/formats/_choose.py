@@ -15,6 +15,9 @@ from nnkgraph.runtime.files import Source, is_stdout, open_source, show
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 """Endings of files that are not read; every program that makes them writes CSV."""
 
+_ARROW = (".feather", ".arrow", ".ipc", ".orc")
+"""The same of what pandas and polars write, which write Parquet as well."""
+
 
 def split_item(spec: str) -> tuple[str, str | None]:
     """Split ``FILE::ITEM``; a path that exists as a whole wins."""
@@ -120,6 +123,9 @@ def _refuse_others(role: str, path: str, lower: str) -> None:
     what = ""
     if lower.endswith(_SPREADSHEETS) and role.startswith("read"):
         what = "spreadsheets are not read: save it as CSV (or Parquet)"
+    elif lower.endswith(_ARROW):
+        done = "read" if role.startswith("read") else "written"
+        what = f"Arrow files are not {done}: take Parquet, which holds the same table"
     elif lower.endswith(_SPREADSHEETS):
         what = "spreadsheets are not written: write .csv, which they open"
     elif role == "read_graph" and is_known(lower, "read_features"):

@@ -138,6 +138,13 @@ def is_text(dataset: h5py.Dataset) -> bool:
     return h5py.check_string_dtype(dataset.dtype) is not None
 
 
+def is_octave(node: Any) -> bool:
+    """Return whether a group is a variable that Octave wrote."""
+    import h5py
+
+    return isinstance(node, h5py.Group) and "OCTAVE_NEW_FORMAT" in node.attrs
+
+
 def child(group: Any, name: str) -> Any:
     """Return what is in a group under a name, None where nothing is or it is a link."""
     import h5py
@@ -199,14 +206,27 @@ def walk(file: h5py.File, path: str, name: str) -> h5py.Dataset | h5py.Group:
     return node
 
 
-def check_dataset(dataset: h5py.Dataset, name: str, *, fields: bool = False) -> None:
-    """Refuse a dataset without values of its own; with `fields` one may be compound."""
+def check_dataset(
+    dataset: h5py.Dataset,
+    name: str,
+    *,
+    fields: bool = False,
+    single: bool = False,
+    called: str = "",
+) -> None:
+    """Refuse a dataset without values of its own.
+
+    With `fields` one may be compound, with `single` hold a single value. The name of
+    one that a reference led to takes long to find: say what it is to be `called`.
+    """
     import h5py
 
-    what = f"{name}: the dataset {show(dataset.name)}"
+    what = f"{name}: the dataset {show(called or dataset.name)}"
     if dataset.shape is None:
         raise InputError(f"{what} is empty; the file holds {contents(dataset.file)}")
-    if (dataset.dtype.kind == "V" and not fields) or dataset.shape == ():
+    if (dataset.dtype.kind == "V" and not fields) or (
+        dataset.shape == () and not single
+    ):
         kind = "a single value" if dataset.shape == () else "compound"
         raise InputError(f"{what} is {kind}; the file holds {contents(dataset.file)}")
     if dataset.external or dataset.is_virtual:

@@ -10,13 +10,13 @@ import math
 import os
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
 from nnkgraph.errors import InputError
-from nnkgraph.formats._hdf5 import check_dataset, find, is_dataset
+from nnkgraph.formats._hdf5 import check_dataset, child, find, is_dataset, is_octave
 from nnkgraph.runtime.archive import REAL
 from nnkgraph.runtime.arrays import check_fits
 from nnkgraph.runtime.files import show
@@ -136,7 +136,7 @@ class MatFile:
         one = self.variables[name]
         if one.is_complex:
             return "complex"
-        names = {CELL: "text", CHAR: "text", SPARSE: "sparse"}
+        names = {CELL: "text", CHAR: "text", SPARSE: "sparse", STRUCT: "struct"}
         return "number" if one.code in CLASSES else names.get(one.code, "other")
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -298,65 +298,289 @@ class MatFile:
         return code, head[4 : 4 + size]
 
 
-_PARTS = ("ir", "jc", "data")
+_KINDS_4 = ("f8", "f4", "i4", "i2", "u2", "u1")
+_NUMBERS_4, _TEXT_4, _SPARSE_4 = range(3)
+_LONGEST_NAME = 64
 
 
-class Mat73File:
-    """A file of version 7.3; it has the methods of a `MatFile`."""
+@dataclass(frozen=True)
+class _Variable4:
+    """An array in a file of version 4: its numbers, and what they stand for."""
 
-    def __init__(self, file: h5py.File, name: str) -> None:
-        self._file, self.name = file, name
-        # Names with a mark are MATLAB's own.
-        self.variables = {one: file[one] for one in file if not one.startswith("#")}
+    code: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, int]
+    is_complex: bool
+    start: int
+
+
+def is_version_4(head: bytes) -> bool:
+    """Return whether some first bytes are the head of an array; there is no other."""
+    found = _head_4(head)
+    if found is None:
+        return False
+    name = head[20 : 20 + found[1]]
+    return name.endswith(b"\0") and name[:1].isalpha() and name[:-1].isascii()
+
+
+def _head_4(head: bytes) -> tuple[_Variable4, int] | None:
+    """Return an array whose values follow its head, and the length of its name."""
+    for order in "<>":
+        if len(head) < 20:
+            return None
+        code, rows, columns, imaginary, length = struct.unpack(f"{order}5i", head[:20])
+        # Thousands are the order of bytes, tens the kind of number.
+        high, kind = divmod(code % 1000, 10), code // 10 % 10
+        sane = code // 1000 == "<>".index(order) and high[0] < len(_KINDS_4)
+        sane = sane and high[1] <= _SPARSE_4 and imaginary in {0, 1}
+        if sane and min(rows, columns) >= 0 and 1 < length <= _LONGEST_NAME:
+            dtype = np.dtype(_KINDS_4[kind]).newbyteorder(order)  # type: ignore[arg-type]
+            found = high[1], dtype, (rows, columns), bool(imaginary), 20 + length
+            return _Variable4(*found), length
+    return None
+
+
+class Mat4File:
+    """A file of version 4; it has the methods of a `MatFile`."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self.name, self._stream = name, stream
+        self.variables: dict[str, _Variable4] = {}
+        size, at = stream.seek(0, os.SEEK_END), 0
+        while at < size:
+            stream.seek(at)
+            found = _head_4(stream.read(20))
+            if found is None:
+                raise InputError(f"{name}: the MATLAB file is damaged at byte {at:,}")
+            one, length = replace(found[0], start=at + found[0].start), found[1]
+            title = stream.read(length).rstrip(b"\0").decode("latin-1")
+            count = math.prod(one.shape) * (1 + one.is_complex)
+            at = one.start + count * one.dtype.itemsize
+            if at > size or title in self.variables:
+                what = "is truncated" if at > size else f"has {show(title)!r} twice"
+                raise InputError(f"{name}: the MATLAB file {what}")
+            self.variables[title] = one
 
     def kind(self, name: str) -> str:
-        """Return what a variable holds: number, sparse, text or something else."""
-        node = self.variables[name]
-        if not is_dataset(node):
-            return "sparse" if "MATLAB_sparse" in node.attrs else "other"
-        if self._class(name) == "char" or "MATLAB_empty" in node.attrs:
-            return "text" if self._class(name) == "char" else "other"
-        return "number" if node.dtype.kind in REAL else "other"
+        """Return what a variable holds: number, sparse, text or complex."""
+        one = self.variables[name]
+        # A complex sparse matrix has a column more.
+        if one.is_complex or (one.code == _SPARSE_4 and one.shape[1] != 3):
+            return "complex"
+        return ("number", "text", "sparse")[one.code]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the extents of a variable, as MATLAB counts them."""
-        if self.kind(name) != "sparse":
-            return tuple(reversed(self.variables[name].shape or ()))
-        columns = find(self._file, f"{name}/jc", self.name)
-        rows = self.variables[name].attrs["MATLAB_sparse"]
-        return int(np.ravel(rows)[0]), max(0, int(columns.size or 0) - 1)
+        """Return the extents of a variable."""
+        one = self.variables[name]
+        if self.kind(name) != "sparse" or not one.shape[0]:
+            return one.shape
+        rows, columns, _ = self._read(name)[-1]
+        if not (0 <= rows < _MOST_4 and 0 <= columns < _MOST_4):
+            raise InputError(f"{self.name}: {show(name)!r} has impossible extents")
+        return int(rows), int(columns)
 
     def numbers(self, name: str) -> NDArray[Any]:
         """Read an array of numbers."""
-        return self._read(name).T
+        return self._read(name)
 
     def sparse(self, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Read the rows, the beginnings of columns and the values of a matrix."""
-        node = self.variables[name]
+        rows, columns, values = self._read(name)[:-1].T
+        width = self.shape(name)[1]
+        check_fits(16 * width, self.name, f"the array {show(name)!r}")
+        if not ((columns >= 1) & (columns <= width)).all():
+            raise InputError(f"{self.name}: {show(name)!r} leaves its extents")
+        order = np.argsort(columns, kind="stable")
+        counts = np.bincount(columns.astype(np.int64), minlength=width + 1)
+        return rows[order] - 1, np.cumsum(counts), values[order]
+
+    def texts(self, name: str) -> list[str]:
+        """Read the rows of a matrix of characters."""
+        codes = self._read(name)
+        if not ((codes >= 0) & (codes < 256)).all():
+            raise InputError(f"{self.name}: {show(name)!r} is no text")
+        rows = codes.astype("u1")
+        return [row.tobytes().decode("latin-1").rstrip(" ") for row in rows]
+
+    def _read(self, name: str) -> NDArray[Any]:
+        one = self.variables[name]
+        size = math.prod(one.shape) * one.dtype.itemsize
+        check_fits(size, self.name, f"the array {show(name)!r}")
+        self._stream.seek(one.start)
+        found = np.frombuffer(self._stream.read(size), one.dtype)
+        native = found.astype(one.dtype.newbyteorder("="), copy=False)
+        return native.reshape(one.shape, order="F")
+
+
+_MOST_4 = 2**31
+_PARTS = ("ir", "jc", "data")
+_PARTS_OCTAVE = ("ridx", "cidx", "data")
+_NUMERIC = {"double", "single", "logical", ""}
+_NUMERIC |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_DEEPEST, _MOST_VARIABLES = 8, 10_000
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A variable in an HDF5 file: what it holds, and where."""
+
+    kind: str
+    node: Any
+    octave: bool
+
+
+class Mat73File:
+    """A file of version 7.3, or one by Octave; it has the methods of a `MatFile`."""
+
+    def __init__(self, file: h5py.File, name: str) -> None:
+        self._file, self.name = file, name
+        self.variables: dict[str, _Stored] = {}
+        # Names with a mark are MATLAB's own.
+        for one in file:
+            if isinstance(one, str) and not one.startswith("#"):
+                self._take(one, child(file, one), 0)
+
+    def _take(self, name: str, node: Any, depth: int) -> None:
+        """Note a variable, and the fields of a structure behind it."""
+        if not hasattr(node, "attrs") or depth > _DEEPEST:
+            return  # nothing, a link, or a type that has a name
+        if len(self.variables) >= _MOST_VARIABLES:
+            raise InputError(f"{self.name}: holds too many variables")
+        one = self.variables[name] = self._look(node)
+        for field in one.node if one.kind == "struct" else ():
+            self._take(f"{name}.{field}", child(one.node, field), depth + 1)
+
+    def _look(self, node: Any) -> _Stored:
+        if is_octave(node):
+            value, title = child(node, "value"), child(node, "type")
+            told = is_dataset(title) and title.shape == () and title.dtype.kind == "S"
+            if value is None or not told:
+                raise InputError(f"{self.name}: {show(node.name)} is damaged")
+            check_dataset(title, self.name, single=True)
+            return _Stored(_octave_kind(title, value), value, octave=True)
+        if not hasattr(node, "attrs"):  # a cell that is a link
+            return _Stored("other", node, octave=False)
+        title = ""
+        there = "MATLAB_class" in node.attrs
+        # Text of any length would be in a heap, which has not been looked at.
+        if there and node.attrs.get_id("MATLAB_class").dtype.kind == "S":
+            title = bytes(node.attrs["MATLAB_class"]).decode("latin-1")
+        if not is_dataset(node):
+            kind = "sparse" if "MATLAB_sparse" in node.attrs else "struct"
+        elif "MATLAB_empty" in node.attrs:
+            kind = "text" if title == "char" else "empty"
+        else:
+            numeric = title in _NUMERIC and node.dtype.kind in REAL
+            kind = {"char": "text", "cell": "text"}.get(title, "other")
+            kind = "number" if numeric else kind
+        return _Stored(kind, node, octave=False)
+
+    def kind(self, name: str) -> str:
+        """Return what a variable holds: number, sparse, text or something else."""
+        return self.variables[name].kind
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the extents of a variable, as MATLAB counts them."""
+        one = self.variables[name]
+        if one.kind == "sparse" and one.octave:
+            rows, columns = (self._numbers(one.node, part) for part in ("nr", "nc"))
+            return int(rows.ravel()[0]), int(columns.ravel()[0])
+        if one.kind == "sparse":
+            columns = find(self._file, f"{one.node.name}/jc", self.name)
+            rows = one.node.attrs["MATLAB_sparse"]
+            return int(np.ravel(rows)[0]), max(0, int(columns.size or 0) - 1)
+        if one.kind == "empty":
+            return ()
+        if not is_dataset(one.node):
+            cells = child(one.node, "dims") if one.kind == "text" else None
+            return (
+                tuple(self._read(cells, name).tolist()[::-1])
+                if is_dataset(cells)
+                else ()
+            )
+        extents: tuple[int, ...] = tuple(reversed(one.node.shape or ()))
+        return extents if extents or not one.octave else (1, 1)
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Read an array of numbers."""
+        found = self._read(self.variables[name].node, name)
+        return found.T if found.ndim else found.reshape(1, 1)
+
+    def sparse(self, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Read the rows, the beginnings of columns and the values of a matrix."""
+        one = self.variables[name]
+        parts = _PARTS_OCTAVE if one.octave else _PARTS
         empty = np.zeros(0, np.int64)
         rows, starts, values = (
-            self._read(f"{name}/{part}") if part in node else empty for part in _PARTS
+            self._numbers(one.node, part) if part in one.node else empty
+            for part in parts
         )
         return rows, starts, values
 
     def texts(self, name: str) -> list[str]:
-        """Read the rows of a matrix of characters."""
-        codes = self._read(name).T
+        """Read a list of texts, or the rows of a matrix of characters."""
+        one = self.variables[name]
+        cells = self._cells(one)
+        if cells is None:
+            return self._characters(one, name)
+        found = [self._look(cell) for cell in cells]
+        if any(cell.kind != "text" for cell in found):
+            raise InputError(f"{self.name}: {show(name)!r} is no list of text")
+        return ["".join(self._characters(cell, name)) for cell in found]
+
+    def _cells(self, one: _Stored) -> Iterator[Any] | None:
+        """Return what the cells of a cell array hold; None where it is none."""
+        if one.octave:
+            if is_dataset(one.node):
+                return None
+            # Of ten cells on their numbers have zeros before them.
+            names = sorted(set(one.node) - {"dims"}, key=lambda name: int(name[1:]))
+            return (child(one.node, name) for name in names)
+        if one.node.dtype.kind != "O":
+            return None
+        check_dataset(one.node, self.name)
+        return (self._file[cell] for cell in one.node[()].T.ravel(order="F"))
+
+    def _characters(self, one: _Stored, name: str) -> list[str]:
+        """Read the rows of a matrix of characters: UTF-16, or UTF-8 by Octave."""
+        octave, node = one.octave, one.node
+        # Octave writes the extents, in longer numbers, of what is empty.
+        if not is_dataset(node) or (octave and node.dtype != np.int8):
+            return []
+        if "MATLAB_empty" in node.attrs:
+            return []
+        codes = self._read(node, name).T
+        codes = codes.view("u1") if octave else codes
         whole = codes.ndim == 2 and codes.dtype.kind in "iu"
         if not whole or codes.max(initial=0) > 0xFFFF:
             raise InputError(f"{self.name}: {show(name)!r} is no text")
-        rows = [row.astype("<u2").tobytes() for row in codes]
-        return [one.decode("utf-16-le", "replace").rstrip(" ") for one in rows]
+        kind, codec = ("u1", "utf-8") if octave else ("<u2", "utf-16-le")
+        rows = [row.astype(kind).tobytes() for row in codes]
+        return [one.decode(codec, "replace").rstrip(" ") for one in rows]
 
-    def _class(self, name: str) -> str:
-        value = self.variables[name].attrs.get("MATLAB_class", b"")
-        return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    def _numbers(self, group: Any, part: str) -> NDArray[Any]:
+        path = f"{group.name}/{part}"
+        return self._read(find(self._file, path, self.name), path).ravel()
 
-    def _read(self, path: str) -> NDArray[Any]:
-        dataset = find(self._file, path, self.name)
-        check_dataset(dataset, self.name)
-        if dataset.dtype.kind not in REAL:
-            raise InputError(f"{self.name}: {show(path)!r} holds no numbers")
-        check_fits(dataset.nbytes, self.name, f"the array {show(path)!r}")
-        found: NDArray[Any] = dataset[()]
-        return found
+    def _read(self, dataset: h5py.Dataset, name: str) -> NDArray[Any]:
+        if not is_dataset(dataset) or dataset.dtype.kind not in REAL:
+            raise InputError(f"{self.name}: {show(name)!r} holds no numbers")
+        check_dataset(dataset, self.name, single=True, called=name)
+        if dataset.nbytes > _CHUNK:  # cells are many and small
+            check_fits(dataset.nbytes, self.name, f"the array {show(name)!r}")
+        return np.asarray(dataset[()])
+
+
+def _octave_kind(title: h5py.Dataset, value: Any) -> str:
+    """Return the kind of a variable that Octave wrote, by the name of its type."""
+    known = bytes(title[()]).decode("latin-1")
+    if "string" in known or known == "cell":
+        return "text"
+    if not is_dataset(value):
+        kinds = {"sparse matrix": "sparse", "sparse bool matrix": "sparse"}
+        return {**kinds, "scalar struct": "struct"}.get(known, "other")
+    if "complex" in known:
+        return "complex"
+    if "OCTAVE_EMPTY_MATRIX" in value.parent.attrs:
+        return "empty"
+    return "number" if value.dtype.kind in REAL else "other"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from nnkgraph.data import Candidates, Features
-from nnkgraph.errors import OutputError
-from nnkgraph.formats import _hdf5
+from nnkgraph.data.labels import as_texts
+from nnkgraph.errors import InputError, OutputError
+from nnkgraph.formats import _base, _hdf5
 from nnkgraph.formats._base import (
     About,
     Column,
@@ -19,14 +22,16 @@ from nnkgraph.formats._base import (
     Target,
     TextOptions,
 )
-from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
+from nnkgraph.formats._columns import as_array, pick_column, pick_matrix, some
 from nnkgraph.formats._graphs import parse_provenance, provenance_text
-from nnkgraph.formats._hdf5 import datasets, find, open_h5
+from nnkgraph.formats._hdf5 import check_dataset, datasets, find, open_h5
 from nnkgraph.runtime.archive import REAL, as_distances, as_neighbors, check_real
 from nnkgraph.runtime.arrays import check_fits, new_array, row_slices
 from nnkgraph.runtime.files import Source, open_source, seekable, show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import h5py
     from numpy.typing import NDArray
 
@@ -46,9 +51,13 @@ class H5(Format):
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
         """Read the only matrix, or the dataset that the item names."""
         with open_h5(source) as file:
+            if _by_octave(file):
+                return _octave().read_features(source, options)
+            if (frame := _frame(file, source)) is not None:
+                return _read_frame(frame, source, options)
             dataset = find(file, source.item or _pick(file, source), source.name)
             x = read_array(dataset, source.name)
-            ids = _ids(dataset, source) if x.ndim == 2 else None
+            ids = _ids(dataset, source, options) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def write_features(
@@ -83,6 +92,8 @@ class H5(Format):
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
         """Read the only list, or the dataset that the item names."""
         with open_h5(source) as file:
+            if _by_octave(file):
+                return _octave().read_column(source, options)
             path = source.item
             if path is None:
                 lists = [
@@ -91,6 +102,7 @@ class H5(Format):
                     if dataset.shape is not None
                     and dataset.ndim == 1
                     and one.rpartition("/")[2] != "ids"
+                    and (not _by_pandas(dataset.parent) or one.endswith("/values"))
                 ]
                 path = pick_column(lists, source.name, "dataset", note=options.note)
             dataset = find(file, path, source.name)
@@ -100,7 +112,7 @@ class H5(Format):
                 values = values.reshape(texts.shape)
             else:
                 values = read_array(dataset, source.name)
-            return values, _ids(dataset, source)
+            return values, _ids(dataset, source, options)
 
     def holds(self, source: Source, /) -> str:
         """Look for the dataset ``neighbors``."""
@@ -110,11 +122,12 @@ class H5(Format):
     def describe_candidates(self, source: Source, /) -> About:
         """Read the dataset ``ids`` and the attribute ``provenance``, if there are."""
         with open_h5(source) as file:
-            ids = _ids(find(file, source.item or "neighbors", source.name), source)
+            neighbors = find(file, source.item or "neighbors", source.name)
+            ids = _ids(neighbors, source, TextOptions(), _base.NAMES[:1])
             _hdf5.check_heaps(source)
             text = file.attrs.get("provenance", "{}")
         about = parse_provenance(str(text), source.name)
-        return None if ids is None else tuple(ids), about
+        return ids, about
 
     def read_candidates(self, source: Source, /) -> Neighbors:
         """Read ``neighbors`` and ``distances``, or the dataset that the item names."""
@@ -142,6 +155,19 @@ class H5(Format):
             target.attrs["provenance"] = provenance_text(provenance)
 
 
+def _by_octave(file: h5py.File) -> bool:
+    """Return whether Octave wrote a file: each of its variables says so."""
+    first = next(iter(file), None)
+    return isinstance(first, str) and _hdf5.is_octave(_hdf5.child(file, first))
+
+
+def _octave() -> Format:
+    """Return what reads variables of Octave: their columns are stored as rows."""
+    from nnkgraph.formats.mat import MatLab
+
+    return MatLab()
+
+
 def _place(target: Target) -> tuple[str, list[str]]:
     """Return the path that features are written to, and all that are there now."""
     there: list[str] = []
@@ -164,6 +190,130 @@ def _pick(file: h5py.File, source: Source) -> str:
     return pick_matrix(matrices, source.name, _hdf5.contents(file))
 
 
+_FRAMES = {"frame", "frame_table"}
+_NUMBERS = {"float", "int", "uint", "bool"}
+_ANEW = "write it anew with pandas.read_hdf(...).to_parquet(...)"
+
+
+def _said(node: Any, name: str) -> str:
+    """Return an attribute that is text of a fixed length, as PyTables writes it."""
+    there = name in node.attrs and node.attrs.get_id(name).dtype.kind == "S"
+    return bytes(node.attrs[name]).decode("utf-8", "replace") if there else ""
+
+
+def _by_pandas(group: h5py.Group) -> str:
+    """Return what pandas says that a group holds: a frame, a table, a series."""
+    return _said(group, "pandas_type")
+
+
+def _frame(file: h5py.File, source: Source) -> h5py.Group | None:
+    """Return the data frame that is meant; None where there is none, or a dataset."""
+    if source.item is not None:
+        if not _hdf5.has(file, source.item):
+            return None  # which is said later, with all that is there
+        node = _hdf5.walk(file, source.item, source.name)
+        return node if _by_pandas(node) in _FRAMES else None
+    found = {one.parent.name: one.parent for one in datasets(file).values()}
+    frames = [one for one in found if _by_pandas(found[one]) in _FRAMES]
+    if len(frames) > 1:
+        listed = ", ".join(show(one.lstrip("/")) for one in frames)
+        first = show(frames[0].lstrip("/"))
+        raise InputError(
+            f"{source.name}: holds several data frames; name one as FILE::{first}: "
+            f"{listed}"
+        )
+    return found[frames[0]] if frames else None
+
+
+def _read_frame(frame: h5py.Group, source: Source, options: TextOptions) -> Features:
+    """Read a data frame of pandas, and its index where that names the rows."""
+    columns, index, kind = None, None, ""
+    if _by_pandas(frame) == "frame_table":
+        table = find(frame.file, f"{frame.name}/table", source.name)
+        check_dataset(table, source.name, fields=True)
+        check_fits(table.nbytes, source.name, f"the dataset {show(table.name)}")
+        sort = _said(table, "values_block_0_dtype").rstrip("0123456789")
+        if {*(table.dtype.names or ())} != {"index", "values_block_0"} or (
+            sort not in _NUMBERS
+        ):
+            raise InputError(
+                f"{source.name}: holds a table of pandas with columns of several kinds "
+                f'or without numbers: {_ANEW}, or to_hdf(format="fixed")'
+            )
+        x = np.ascontiguousarray(table.fields("values_block_0")[()])
+        kind, index = _said(table, "index_kind"), table.fields("index")[()]
+    else:
+        x, columns = _read_blocks(frame, source)
+        axis = _hdf5.child(frame, "axis1")
+        if _hdf5.is_dataset(axis) and not _said(axis, "index_class"):
+            kind, index = _said(axis, "kind"), _axis(frame, "axis1", source)
+    ids = None
+    if kind in {"string", "integer"} and index is not None and not options.named:
+        ids = _index_names(as_texts(index), source.name, options)
+    features = Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
+    return replace(features, columns=columns)
+
+
+def _index_names(
+    index: Sequence[Any], name: str, options: TextOptions
+) -> tuple[str, ...] | None:
+    """Return the index of a frame as names of rows, unless it only counts them."""
+    names = tuple(map(str, index))
+    if names == tuple(map(str, range(len(names)))):
+        return None
+    unique = len(set(names)) == len(names)
+    what = "names the rows" if unique else "has values that repeat: it names no rows"
+    options.note(f"{name}: the index of pandas {what}")
+    return names if unique else None
+
+
+def _axis(frame: h5py.Group, name: str, source: Source) -> NDArray[Any]:
+    """Read an index, or names of columns: text of a fixed length, or numbers."""
+    dataset = find(frame.file, f"{frame.name}/{name}", source.name)
+    check_dataset(dataset, source.name)
+    check_fits(dataset.nbytes, source.name, f"the dataset {show(dataset.name)}")
+    if dataset.ndim != 1 or dataset.dtype.kind not in "iufS":
+        raise InputError(f"{source.name}: {show(dataset.name)} cannot be read: {_ANEW}")
+    found: NDArray[Any] = dataset[()]
+    return found
+
+
+def _read_blocks(
+    frame: h5py.Group, source: Source
+) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Read the values of a frame: columns of a kind stand together, in a block each."""
+    names = tuple(map(str, as_texts(_axis(frame, "axis0", source))))
+    place = {one: at for at, one in enumerate(names)}
+    parts: list[tuple[list[int], NDArray[Any]]] = []
+    while _hdf5.child(frame, f"block{len(parts)}_values") is not None:
+        block = f"block{len(parts)}"
+        items = [str(one) for one in as_texts(_axis(frame, f"{block}_items", source))]
+        values = find(frame.file, f"{frame.name}/{block}_values", source.name)
+        plain = values.dtype.kind in REAL and not _said(values, "value_type")
+        if not plain or values.shape[1:] != (len(items),):
+            raise InputError(
+                f"{source.name}: the columns {some(items)} hold no numbers: leave them "
+                'out with pandas.read_hdf(...).select_dtypes("number").to_parquet(...)'
+            )
+        parts.append(
+            ([place.get(one, -1) for one in items], read_array(values, source.name))
+        )
+    found = sorted(at for places, _ in parts for at in places)
+    if not parts or found != list(range(len(names))):
+        raise InputError(f"{source.name}: the data frame cannot be read: {_ANEW}")
+    if len({len(values) for _, values in parts}) > 1:
+        raise InputError(f"{source.name}: the blocks of the data frame differ in rows")
+    if len(parts) == 1 and parts[0][0] == found:
+        return parts[0][1], names
+    dtype = np.result_type(*(values.dtype for _, values in parts))
+    shape = len(parts[0][1]), len(names)
+    check_fits(math.prod(shape) * dtype.itemsize, source.name, "the data frame")
+    x = np.empty(shape, dtype)
+    for places, values in parts:
+        x[:, places] = values
+    return x, names
+
+
 def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
     """Read a dataset by blocks of rows that end where its chunks do."""
     _hdf5.check_dataset(dataset, name)
@@ -174,20 +324,29 @@ def read_array(dataset: h5py.Dataset, name: str) -> NDArray[Any]:
         return np.zeros(shape, dtype)
     values = new_array(shape, dtype)
     chunk = dataset.chunks[0] if dataset.chunks else 1
-    for some in row_slices(-(-shape[0] // chunk), values[:chunk].nbytes):
-        rows = np.s_[chunk * some.start : min(chunk * some.stop, shape[0])]
+    for part in row_slices(-(-shape[0] // chunk), values[:chunk].nbytes):
+        rows = np.s_[chunk * part.start : min(chunk * part.stop, shape[0])]
         dataset.read_direct(values, rows, rows)
     return values
 
 
-def _ids(dataset: h5py.Dataset, source: Source) -> list[str] | None:
-    """Return the row names that stand beside a matrix."""
-    if _hdf5.child(dataset.parent, "ids") is None:
-        return None
-    ids = find(dataset.file, f"{dataset.parent.name}/ids", source.name)
-    if not _hdf5.is_text(ids) or ids.shape != dataset.shape[:1]:
-        return None
-    return [str(one) for one in _hdf5.read_texts(ids, source)]
+def _ids(
+    dataset: h5py.Dataset,
+    source: Source,
+    options: TextOptions,
+    known: Sequence[str] = _base.NAMES,
+) -> tuple[str, ...] | None:
+    """Return the names of rows from an array that stands beside a dataset."""
+    found = dict[str, Any]()
+    for key in known if dataset.shape[0] else ():
+        there = _hdf5.child(dataset.parent, key)
+        if not _hdf5.is_dataset(there) or there == dataset:
+            continue
+        if there.shape == dataset.shape[:1] and _hdf5.is_text(there):
+            found[key] = functools.partial(_hdf5.read_texts, there, source)
+        elif there.shape == dataset.shape[:1] and there.dtype.kind in "iu":
+            found[key] = functools.partial(read_array, there, source.name)
+    return _base.row_names(found, dataset.shape, source.name, options)
 
 
 plugin: type[Format] = H5

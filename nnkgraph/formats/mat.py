@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import struct
 import zlib
 from dataclasses import dataclass, replace
@@ -16,13 +18,13 @@ from nnkgraph.formats import _base, _graphs, npz
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
 from nnkgraph.formats._columns import as_array, pick_column, pick_matrix
 from nnkgraph.formats._hdf5 import open_h5
-from nnkgraph.formats._mat import Mat73File, MatFile
+from nnkgraph.formats._mat import Mat4File, Mat73File, MatFile, is_version_4
 from nnkgraph.runtime.files import Source, expect, seekable, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    Mat = MatFile | Mat73File
+    Mat = Mat4File | MatFile | Mat73File
 
 
 _HEAD = b"MATLAB 5.0 MAT-file, written by nnkgraph".ljust(116) + bytes(8)
@@ -36,9 +38,16 @@ _MOST = 2**31 - 1  # bytes of a variable: MATLAB counts no further
 
 @contextlib.contextmanager
 def open_mat(source: Source) -> Iterator[Mat]:
-    """Open a file of either version; damage found in the block is an `InputError`."""
-    expect(source, "mat", "h5")
-    if not source.head.startswith(b"MATLAB 5"):
+    """Open a file of any version; damage found in the block is an `InputError`."""
+    is_old = is_version_4(source.head)
+    if source.head.startswith((b"# Created by Octave", b"# name: ", b"Octave-1-")):
+        raise InputError(
+            f"{source.name}: is in a format of Octave's own, which is not read: write "
+            "it with save -v7 (or save -hdf5)"
+        )
+    if not is_old:
+        expect(source, "mat", "h5")
+    if not is_old and not source.head.startswith(b"MATLAB 5"):
         # The text before the signature has been looked at.
         inner = replace(source, head=b"\x89HDF\r\n\x1a\n")
         with open_h5(inner) as file:
@@ -46,16 +55,20 @@ def open_mat(source: Source) -> Iterator[Mat]:
         return
     try:
         with source.open() as stream:
-            yield MatFile(stream, source.name)
+            yield (Mat4File if is_old else MatFile)(stream, source.name)
     except NnkGraphError:
         raise  # a ValueError too, but it says more
     except (ValueError, OSError, OverflowError, zlib.error) as error:
         raise InputError(f"{source.name}: damaged MATLAB file: {error}") from error
 
 
+def _extents(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
 def _contents(mat: Mat) -> str:
     parts = [
-        f"{show(one)} {' x '.join(map(str, mat.shape(one)))} {mat.kind(one)}"
+        " ".join(filter(None, (show(one), _extents(mat.shape(one)), mat.kind(one))))
         for one in list(mat.variables)[:10]
     ]
     return ", ".join(parts) or "nothing"
@@ -71,8 +84,15 @@ def require(mat: Mat, name: str, *kinds: str) -> None:
     if mat.kind(name) not in kinds:
         raise InputError(
             f"{mat.name}: {show(name)!r} is of the kind {mat.kind(name)!r}, which is "
-            f"not used here; it holds {_contents(mat)}"
+            f"not used here; the file holds {_contents(mat)}"
+            f"{_ADVICE.get(mat.kind(name), '')}"
         )
+
+
+_ADVICE = {
+    "other": "; table2array and cellstr make plain arrays of tables and strings",
+    "struct": "; name a field as FILE::STRUCT.FIELD",
+}
 
 
 def pick_features(mat: Mat) -> str:
@@ -107,12 +127,28 @@ def is_list(mat: Mat, name: str) -> bool:
     return mat.kind(name) == "number" and len(shape) == 2 and min(shape) == 1
 
 
-def ids_of(mat: Mat, n: int) -> list[str] | None:
-    """Return the names of the rows, where the variable ids holds them."""
-    if "ids" not in mat.variables or mat.kind("ids") != "text":
-        return None
-    ids = mat.texts("ids")
-    return ids if len(ids) == n else None
+def ids_of(
+    mat: Mat, shape: tuple[int, ...], options: TextOptions, used: str
+) -> tuple[str, ...] | None:
+    """Return the names of rows from a variable that stands beside the one `used`."""
+    found, beside = dict[str, Any](), used.rpartition(".")[0]
+    for key in () if options.named or not shape or not shape[0] else _base.NAMES:
+        name = f"{beside}.{key}" if beside else key
+        if name == used or name not in mat.variables:
+            continue
+        values: Any = []
+        extents = mat.shape(name) or (0,)
+        if mat.kind(name) == "text" and shape[0] in {extents[0], math.prod(extents)}:
+            try:
+                values = mat.texts(name)
+            except InputError as error:  # cells may hold anything
+                options.note(f"{error}, and names no rows")
+        elif mat.kind(name) == "number" and math.prod(extents) == shape[0]:
+            values = _base.as_whole(mat.numbers(name).ravel())
+            values = values if values.dtype.kind in "iu" else []
+        if len(values) == shape[0]:
+            found[key] = functools.partial(list, values)  # read already
+    return _base.row_names(found, shape, mat.name, options)
 
 
 def square_entries(mat: Mat, name: str) -> tuple[int, Any, Any, Any]:
@@ -182,10 +218,10 @@ class MatLab(Format):
                 rows, cols, values = sparse_entries(mat, name)
                 matrix = coo_array((values, (rows, cols)), mat.shape(name))
                 kept = npz.sparse_rows(matrix, mat.name)
-                ids = ids_of(mat, len(kept))
+                ids = ids_of(mat, kept.shape, options, name)
                 return npz.sparse_features(kept, ids, source.name, options)
             x = mat.numbers(name)
-            ids = ids_of(mat, len(x)) if x.ndim == 2 else None
+            ids = ids_of(mat, x.shape, options, name) if x.ndim == 2 else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(self, source: Source, options: TextOptions, /) -> _base.Column:
@@ -202,7 +238,7 @@ class MatLab(Format):
             else:
                 values = mat.numbers(name)
                 values = values.ravel() if max(values.shape) == values.size else values
-            return values, None if name == "ids" else ids_of(mat, len(values))
+            return values, ids_of(mat, values.shape, options, name)
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read W, the matrix that the item names, or the only sparse one."""
@@ -226,8 +262,9 @@ class MatLab(Format):
                 errors = mat.numbers("errors").ravel()
             if known.get("provenance") == "text":
                 text = "".join(mat.texts("provenance"))
-            ids = ids_of(mat, n)
-        extras = replace(extras, ids=None if ids is None else tuple(ids), errors=errors)
+            ids = mat.texts("ids") if known.get("ids") == "text" else []
+        named = tuple(ids) if len(ids) == n else None
+        extras = replace(extras, ids=named, errors=errors)
         directed = _graphs.is_directed(adjacency, directed, source.name)
         provenance = _graphs.parse_provenance(text, source.name)
         return _graphs.checked(adjacency, extras, directed, provenance, source.name)

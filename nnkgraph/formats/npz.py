@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass, fields, replace
 from hashlib import file_digest
@@ -54,12 +55,12 @@ class Npz(Format):
                     gram: Any = gram_from_sparse(archive)
                     return Features(gram, None, source.name, str(gram.dtype))
                 rows = rows_from_sparse(archive)
-                ids = _ids(archive, len(rows), options)
+                ids = _ids(archive, rows.shape, options)
                 return sparse_features(rows, ids, source.name, options)
             key = _pick(archive, source)
             x = archive.read(key)
-            named = x.ndim > 0 and key != "ids"  # a single number has no rows to name
-            ids = _ids(archive, len(x), options) if named else None
+            named = x.ndim > 0  # a single number has no rows to name
+            ids = _ids(archive, x.shape, options, key) if named else None
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(self, source: Source, options: TextOptions, /) -> _base.Column:
@@ -83,8 +84,7 @@ class Npz(Format):
                     f"{archive.headers[key]}"
                 )
             values = archive.read(key)
-            ids = archive.strings("ids") if {key, "ids"} <= set(lists) else None
-        return values, ids if ids and len(ids) == len(values) != 0 else None
+            return values, _ids(archive, values.shape, options, key)
 
     def read_graph(self, source: Source, extras: Extras, note: Note, /) -> Graph:
         """Read what `write_graph` or ``scipy.sparse.save_npz`` wrote."""
@@ -151,7 +151,7 @@ class Npz(Format):
         """Read ``ids`` and ``provenance``, where there are any."""
         with open_archive(source) as archive:
             rows = archive.headers[source.item or "neighbors"].shape[:1]
-            return _ids(archive, sum(rows), TextOptions()), _about(archive)
+            return _own_ids(archive, sum(rows)), _about(archive)
 
     def read_candidates(self, source: Source, /) -> _base.Neighbors:
         """Read ``neighbors`` and ``distances``, or the array that the item names."""
@@ -302,15 +302,30 @@ def _pick(archive: Archive, source: Source) -> str:
     return pick_matrix(matrices, source.name, _contents(archive))
 
 
-def _ids(archive: Archive, n: int, options: TextOptions) -> tuple[str, ...] | None:
-    """Return the names of the rows, where there are any."""
-    if "ids" not in archive:
-        return None
-    header = archive.headers["ids"]
-    if header.shape == (n,) and header.dtype.kind in "US":
-        return archive.strings("ids")
-    options.note(f"{archive.name}: 'ids' are no row names: {header}")
-    return None
+def _ids(
+    archive: Archive, shape: tuple[int, ...], options: TextOptions, used: str = ""
+) -> tuple[str, ...] | None:
+    """Return the names of rows from an array that is not `used` for something else."""
+    found = dict[str, Any]()
+    for key in _base.NAMES if shape[0] else ():
+        header = archive.headers.get(key)
+        if key == used or header is None:
+            continue
+        if header.shape == shape[:1] and header.dtype.kind in "iuUS":
+            text = header.dtype.kind in "US"
+            read = archive.strings if text else archive.read
+            found[key] = functools.partial(read, key)
+        elif key == _base.NAMES[0] and not options.named:
+            options.note(f"{archive.name}: {key!r} are no row names: {header}")
+    return _base.row_names(found, shape, archive.name, options)
+
+
+def _own_ids(archive: Archive, n: int) -> tuple[str, ...] | None:
+    """Return the names of rows that were written here."""
+    header = archive.headers.get(_base.NAMES[0])
+    text = header is not None and header.dtype.kind in "US"
+    there = text and header is not None and header.shape == (n,)
+    return archive.strings(_base.NAMES[0]) if there else None
 
 
 def _is_sparse(archive: Archive) -> bool:

@@ -237,8 +237,12 @@ def open_table(source: Source) -> Iterator[Table]:
 
 def numbers(values: Any) -> NDArray[Any]:
     """Return a column of numbers; what is not there is NaN."""
-    if arrow().types.is_dictionary(values.type):
+    pa = arrow()
+    if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if pa.types.is_decimal(values.type):
+        # The nearest number, which the direct way does not always give.
+        values = values.cast(pa.string()).cast(pa.float64())
     found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     if found.dtype == object:  # truth values of which some are not there
         found = np.array([np.nan if one is None else float(one) for one in found])
@@ -256,14 +260,14 @@ def as_texts(values: Any, missing: str) -> list[str]:
 
 def _is_number(kind: Any) -> bool:
     types = arrow().types
-    return bool(
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    )
+    known = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
+    return any(is_kind(kind) for is_kind in known)
 
 
 def read_numbers(table: Table, columns: list[str], *, gaps: bool) -> NDArray[Any]:
     """Read columns of numbers, side by side."""
     kinds = [table.schema.field(one).type.to_pandas_dtype() for one in columns]
+    kinds = [np.float64 if kind is np.object_ else kind for kind in kinds]  # decimals
     dtype = np.result_type(*kinds) if kinds else np.dtype(np.float64)
     if gaps and dtype.kind != "f":
         dtype = np.dtype(np.float64)
@@ -376,6 +380,13 @@ def _ids(table: Table, roles: _columns.Roles) -> list[str] | None:
     return None if roles.ids is None else table.texts(table.columns[roles.ids])
 
 
+def _vectors(table: Table, columns: list[str]) -> str | None:
+    """Return the only column of lists, as of embeddings, where no other has numbers."""
+    kinds = [table.kind(one) for one in columns]
+    only = kinds.count("list") == 1 and {*kinds} <= {"list", "text"}
+    return columns[kinds.index("list")] if only else None
+
+
 def _refuse_others(table: Table, columns: list[str], *, named: bool) -> None:
     kinds = {one: table.kind(one) for one in columns}
     odd = [one for one, kind in kinds.items() if kind != "number"]
@@ -388,8 +399,9 @@ def _refuse_others(table: Table, columns: list[str], *, named: bool) -> None:
     elif kinds[odd[0]] == "text":
         hint = _columns.leave_out(table.columns, places, named=named)
     else:
-        advice = _columns.leave_out(table.columns, places[:1], named=True)
-        hint = f"convert it to numbers, or {advice}"
+        hint = _columns.leave_out(table.columns, places[:1], named=True)
+        if table.type_of(odd[0]) != "null":
+            hint = f"convert it to numbers, or {hint}"
     raise InputError(
         f"{table.name}: column {show(odd[0])!r} ({table.type_of(odd[0])}) "
         f"holds no numbers; {hint}"
@@ -422,8 +434,13 @@ class Parquet(Format):
                 hint = ""
                 features = [_columns.asked(table.columns, source.item, source.name)]
             columns = [table.columns[at] for at in features]
-            if source.item is not None and table.kind(columns[0]) == "list":
-                values = read_lists(table, columns[0], gaps=options.gaps)
+            vectors = _vectors(table, columns)
+            if vectors is not None:
+                values = read_lists(table, vectors, gaps=options.gaps)
+                if source.item is None:
+                    what = f"features are the lists in {show(vectors)!r}"
+                    options.note(f"{source.name}: {what}")
+                columns, hint = [vectors], ""
             else:
                 _refuse_others(table, columns, named=named)
                 values = read_numbers(table, columns, gaps=options.gaps)

@@ -103,9 +103,10 @@ def _parse(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np.dtype
     version = npy_format.read_magic(stream)
     if version == (1, 0):
         return npy_format.read_array_header_1_0(stream)
-    if version == (2, 0):
+    # Version 3 differs in the letters of field names, which no array of numbers has.
+    if version in {(2, 0), (3, 0)}:
         return npy_format.read_array_header_2_0(stream)
-    raise InputError(f"{name}: npy version {version} is for structured arrays")
+    raise InputError(f"{name}: npy version {version} is not known: save it anew")
 
 
 def check_real(dtype: np.dtype[Any], name: str) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 
 import h5py
 import numpy as np
@@ -468,3 +469,21 @@ def test_a_file_beside_others_may_lack_the_columns_that_they_have(tmp_path):
         read = formats.read_features(path, absent=absent.__next__, **options)
         assert (read.ids, read.x.tolist()) == (ids, [[1.0], [2.0]])
         assert len(list(absent)) == found
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_npy_is_read(tmp_path, version):
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array(file, X, version=version)
+    assert np.array_equal(formats.read_features(tmp_path / "x.npy").x, X)
+    with (tmp_path / "x.npz").open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("x.npy", (tmp_path / "x.npy").read_bytes())
+    assert np.array_equal(formats.read_features(tmp_path / "x.npz").x, X)
+    fields = np.zeros(3, [("été", "f8")])
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array(file, fields, version=max(version, (2, 0)))
+    with pytest.raises(InputError, match="no real number"):
+        formats.read_features(tmp_path / "x.npy")
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x04\x00" + bytes(200))
+    with pytest.raises(InputError, match=r"npy"):
+        formats.read_features(tmp_path / "x.npy")

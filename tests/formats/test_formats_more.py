@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import io
 import struct
 import subprocess
@@ -257,8 +258,45 @@ def test_a_parquet_column_of_lists_is_a_matrix(tmp_path, monkeypatch, fixed):
     assert np.array_equal(formats.read_features(f"{path}::vector").x, X)
     named = formats.read_features(f"{path}::vector", id_column="text")
     assert named.ids == ("a", "b", "c", "d")
-    with pytest.raises(InputError, match=r"as .*::vector"):
-        formats.read_features(path, id_column="text")
+    said = []
+    only = formats.read_features(path, id_column="text", note=said.append)
+    assert np.array_equal(only.x, X)
+    assert (only.ids, only.columns) == (named.ids, None)
+    assert said == [f"{path}: features are the lists in 'vector'"]
+    for more in ([0, 1, 0, 1], vectors):
+        other = table(tmp_path / "y.parquet", vector=vectors, kind=more)
+        with pytest.raises(InputError, match=r"as .*::vector"):
+            formats.read_features(other)
+        assert np.array_equal(formats.read_features(other, drop=["kind"]).x, X)
+
+
+def test_decimals_of_parquet_are_the_nearest_numbers(tmp_path):
+    whole = np.random.default_rng(4).integers(-(10**17), 10**17, 500).tolist()
+    for scale in (0, 3, 18, 30):
+        values = [decimal.Decimal(one).scaleb(-scale) for one in whole]
+        column = pa.array(values, pa.decimal128(38, scale))
+        lists = pa.array([[one] for one in values], pa.list_(column.type))
+        path = table(tmp_path / "x.parquet", a=column, b=np.arange(500))
+        found = formats.read_features(path).x
+        assert found[:, 0].tolist() == [float(one) for one in values]
+        assert formats.read_labels(path + "::b").classes[-1] == "499"
+        path = table(tmp_path / "y.parquet", a=lists)
+        assert formats.read_features(path).x[:, 0].tolist() == found[:, 0].tolist()
+    column = pa.array([decimal.Decimal("1.5"), None])
+    with pytest.raises(InputError, match=r"row 1 .* 'a' is null"):
+        formats.read_features(table(tmp_path / "x.parquet", a=column))
+
+
+def test_an_empty_column_and_arrow_files_are_refused_with_advice(tmp_path):
+    path = table(tmp_path / "x.parquet", a=[1.0, 2.0], n=pa.nulls(2))
+    with pytest.raises(InputError, match=r"'n' .null.*; leave it out with"):
+        formats.read_features(path)
+    for name in ("x.feather", "x.arrow"):
+        (tmp_path / name).write_bytes(b"ARROW1")
+        with pytest.raises(ParameterError, match="not read: take Parquet"):
+            formats.read_features(tmp_path / name)
+        with pytest.raises(ParameterError, match="not written: take Parquet"):
+            formats.check_output(tmp_path / name)
 
 
 @pytest.mark.parametrize(

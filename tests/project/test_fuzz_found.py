@@ -307,7 +307,7 @@ def test_parquet_counts_that_end_pyarrow_are_refused(tmp_path, column, mark, dam
 
 
 def test_parquet_types_are_named_in_printable_text(tmp_path):
-    data = parquet(x=[[1.0]]).replace(b"element", b"e\x00\x1b[1mt")
+    data = parquet(x=[[1.0]], y=[1]).replace(b"element", b"e\x00\x1b[1mt")
     refused(tmp_path / "x.parquet", data, r"\(list<e\\x00\\x1b", formats.read_features)
 
 

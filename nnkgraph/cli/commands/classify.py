@@ -93,6 +93,7 @@ def confusion_table(title: str, classes: list[str], table: list[list[int]]) -> s
     "classes and J: .csv or .npz."
 )
 @options.for_features
+@options.ids_of("the rows of --test", "--test-ids")
 @options.shared("no_clobber json")
 def command(
     train: str,
@@ -101,6 +102,7 @@ def command(
     test_labels: str | None,
     split: str | None,
     output: str | None,
+    test_ids: str | None,
     files: Files,
     json: bool,
     **settings: Any,
@@ -133,7 +135,9 @@ def command(
         # The marks are usually beside features and labels.
         many = split.lower().endswith((".npz", ".h5", ".hdf5", ".h5ad"))
         split = f"{split}::split" if many else split
-    files.expect(train, labels, test, test_labels, split)
+    if test_ids and not test:
+        raise click.UsageError("--test-ids names the rows of --test: give both")
+    files.expect(train, labels, test, test_labels, split, others=[test_ids])
     if output is not None:
         files.check_file(output, (".csv", ".npz"))
     inside = label_columns(train, labels, split)
@@ -141,7 +145,7 @@ def command(
     x = files.features(train)
     if inside:
         talk.summary(f"{train}: left out, because labels are no features: {inside[0]}")
-    points = files.more_rows(test) if test else None
+    points = files.more_rows(test, test_ids) if test else None
     y = files.labels(labels, known=x.ids, minus_one=True)
     truth = marks = None
     if test_labels:

@@ -46,7 +46,7 @@ def command(features: str, files: Files, json: bool, **settings: Any) -> None:
       nnkgraph doctor table.csv --id-column id -k 15
       nnkgraph doctor data.h5::features --scale unit --json
     """
-    given = {**settings, "format": files.format, **files.table}
+    given = {**settings, "format": files.format, "ids": files.ids, **files.table}
     matrix = files.features(features, kernel=settings["kernel"])
     found = nnkgraph.doctor(matrix, progress=progress.Progress(), **settings)
     talk.summary(*found.notes)

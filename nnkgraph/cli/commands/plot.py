@@ -95,6 +95,8 @@ def command(
 
     given["values"] = _MANY.get(given["values"], given["values"])
     _check_options(what, given)
+    if files.ids and given["coords"] is None:
+        raise ParameterError("--ids names the rows of --coords: give both")
     named = [graph, beside] if beside else [graph]
     of_file = None if given["values"] in _MANY.values() else given["values"]
     tables = [given[name] for name in ("coords", "labels", "clusters")]
@@ -158,7 +160,9 @@ def _read(given: dict[str, Any], files: Files, graph: Graph) -> dict[str, Any]:
     found: dict[str, Any] = {"coordinates": None, "labels": None, "values": values}
     found |= {"clusters": None, "findings": None}
     if coords is not None:
-        found["coordinates"] = files.coordinates(coords, ids, format=files.format)
+        found["coordinates"] = files.coordinates(
+            coords, ids, format=files.format, ids=files.ids
+        )
     if labels is not None:
         found["labels"] = files.labels(labels, known=ids, minus_one=True)
     if clusters is not None:

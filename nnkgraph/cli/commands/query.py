@@ -36,6 +36,7 @@ _GRAPH_SAYS = "preset k method kernel sigma scale seed"
 )
 @options.shared("workers executor seed")
 @options.for_features
+@options.ids_of("the queries", "--query-ids")
 @options.shared("no_clobber")
 @click.option("--json", is_flag=True, help="Print a JSON report.")
 @click.pass_context
@@ -46,6 +47,7 @@ def command(
     queries: str,
     output: str,
     graph: str | None,
+    query_ids: str | None,
     files: Files,
     json: bool,
     **settings: Any,
@@ -65,7 +67,7 @@ def command(
       nnkgraph query train.npy test.npy --graph graph.npz -o neighbors.npz
       nnkgraph query points.npy points.npy -o own.npz --exclude-identical
     """
-    files.expect(data, queries)
+    files.expect(data, queries, others=[query_ids])
     if graph is not None:
         options.refuse_typed(ctx, _GRAPH_SAYS, "--graph")
         for name in _GRAPH_SAYS.split():
@@ -73,7 +75,7 @@ def command(
         settings["graph"] = read_graph(graph)
     write_format = files.split_format(output, "answers")
     files.check_output(output, format=write_format, kind="answers")
-    known, asked = files.features(data), files.more_rows(queries)
+    known, asked = files.features(data), files.more_rows(queries, query_ids)
     answers = nnkgraph.query(known, asked, progress=progress.Progress(), **settings)
     formats.write_answers(output, answers, format=write_format)
     _say(output, answers.report)

@@ -4,7 +4,7 @@ from typing import Any
 
 from nnkgraph.cli import options, progress, talk
 from nnkgraph.cli.files import Files, read_graph, say_order
-from nnkgraph.errors import QualityError
+from nnkgraph.errors import ParameterError, QualityError
 from nnkgraph.runtime.limits import in_words
 
 
@@ -53,6 +53,8 @@ def command(
     """
     from nnkgraph.tasks.page import page_facts, written
 
+    if files.ids and features is None:
+        raise ParameterError("--ids names the rows of --features: give both")
     files.expect(features, labels, clusters, coords, others=[graph, audit])
     files.check_file(output, (".html", ".htm"), stdout=True)
     nodes, found = read_graph(graph), dict[str, Any]()

@@ -33,6 +33,7 @@ class _Asked:
     graph: str
     features: str
     add: str | None
+    add_ids: str | None
     remove: str | None
     output: str
     write_features: str | None
@@ -78,6 +79,7 @@ def _same(one: str, other: str) -> bool:
 )
 @options.shared("workers executor memory block_timeout")
 @options.for_features
+@options.ids_of("the rows of --add", "--add-ids")
 @options.shared("no_clobber report")
 def command(
     files: Files,
@@ -139,16 +141,23 @@ def _check_names(asked: _Asked, files: Files, report: str | None) -> None:
     """Check before any reading that results can be written."""
     if asked.add is None and asked.remove is None:
         raise ParameterError("nothing to do: name rows with --add or --remove")
-    files.expect(asked.features, asked.add, others=[asked.remove])
+    if asked.add_ids and asked.add is None:
+        raise ParameterError("--add-ids names the rows of --add: give both")
+    if files.ids and asked.in_place:
+        raise ParameterError(
+            f"{asked.features}: --ids has no names for the rows that are added to it; "
+            "let --write-features make another file, which has all names inside"
+        )
+    files.expect(asked.features, asked.add, others=[asked.remove, asked.add_ids])
     formats.check_output(
         asked.output,
         no_clobber=files.no_clobber,
-        inputs=[one for one in (asked.features, asked.add, asked.remove) if one],
+        inputs=files.inputs,
     )
     if asked.write_features is not None:
         formats.check_features(asked.write_features, no_clobber=files.no_clobber)
         path = formats.split_item(asked.write_features)[0]
-        others = (asked.graph, asked.add, asked.remove, asked.output)
+        others = (asked.graph, asked.output, *files.inputs[1:])
         for one in others:
             if one and _same(path, one):
                 raise ParameterError(f"{path}: features and {one} need different names")
@@ -158,7 +167,9 @@ def _check_names(asked: _Asked, files: Files, report: str | None) -> None:
 def _read(asked: _Asked, files: Files) -> _Inputs:
     graph = read_graph(asked.graph)
     features = files.features(asked.features, sparse="rows")
-    add = None if asked.add is None else files.more_rows(asked.add, sparse="rows")
+    add = None
+    if asked.add is not None:
+        add = files.more_rows(asked.add, asked.add_ids, sparse="rows")
     removed = [] if asked.remove is None else _names(asked.remove, graph)
     return _Inputs(graph, features, add, removed)
 
