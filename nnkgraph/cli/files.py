@@ -23,6 +23,7 @@ from nnkgraph.errors import (
     ResourceError,
 )
 from nnkgraph.runtime import registry
+from nnkgraph.runtime.files import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -233,6 +234,11 @@ class Files:
         if kernel and registry.create("kernels", kernel).base == "gram":
             sparse = "similarities"
         told = self.told(spec, self.format, strict=True)
+        if told["id_column"] is not None and not _kind(spec, self.format):
+            raise ParameterError(
+                f"{show(spec)}: --id-column is for text tables and Parquet; --ids FILE "
+                "names the rows of an array"
+            )
         told["missing"] = self.table.get("missing")
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 

@@ -204,11 +204,9 @@ def read_features(
     plugin, source = reader("read_features", os.fspath(spec), format)
     columns = None if plugin.has_columns else id_column or (drop or None)
     if plugin.binary and (header, delimiter, decimal, columns) != (None,) * 4:
-        hint = "" if id_column is None else "; `ids` names the rows of an array"
         raise ParameterError(
             f"{source.name}: a header, a delimiter and a decimal mark can be named for "
             "text tables only, an id column and columns to drop also for Parquet"
-            f"{hint}"
         )
     options = TextOptions(
         header,

@@ -33,6 +33,7 @@ _ROWS, _FIELD = 256, 8
 """Rows that are read at once at least, of fields that take about so many bytes."""
 
 _BOM = b"\xef\xbb\xbf"
+_ENDS = {b"", b"\n", b"\r\n"}
 _BLANKS = b"\t\v\f\x1c\x1d\x1e\x1f"  # but the space, in ASCII
 
 
@@ -77,7 +78,7 @@ def _pieces(stream: BinaryIO, skip: int, size: int) -> Iterator[bytes]:
     for _ in range(skip):
         if b"\r" in stream.readline().rstrip(b"\r\n"):
             raise _OddError
-    rest, ended = b"", False
+    rest, ended = b"" if skip else stream.read(len(_BOM)).removeprefix(_BOM), False
     while True:
         data = stream.read(size)
         rest += data
@@ -88,7 +89,9 @@ def _pieces(stream: BinaryIO, skip: int, size: int) -> Iterator[bytes]:
         piece = lines.rstrip(b"\r\n")
         if piece and ended:
             raise _OddError  # blank lines stand before it
-        ended = ended or len(lines) - len(piece) > 1 + lines.endswith(b"\r\n")
+        # A line without anything, or more than the end of one.
+        blank = lines and (not piece or lines[len(piece) :] not in _ENDS)
+        ended = ended or bool(blank)
         if piece:
             yield piece
         if not data:
@@ -97,10 +100,7 @@ def _pieces(stream: BinaryIO, skip: int, size: int) -> Iterator[bytes]:
 
 def _checked(pieces: Iterator[bytes], delimiter: str | None) -> Iterator[bytes]:
     """Refuse what means something else to pyarrow."""
-    first = True
-    for given in pieces:
-        piece = given.removeprefix(_BOM) if first else given
-        first = False
+    for piece in pieces:
         odd = b"\0" in piece or piece.startswith(_BOM)
         if b"\r" in piece:
             odd = odd or piece.count(b"\r") != piece.count(b"\r\n")
