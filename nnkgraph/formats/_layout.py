@@ -81,8 +81,12 @@ def find_start(source: Source, options: TextOptions) -> Start:
         )
     if declared is not None:
         place = f"{name}: line {remarks + 1}"
-        options.note(f"{place} says that {show(declared)!r} stands between fields")
+        options.note(f"{place} says that fields are split at {_shown(declared)}")
     return Start(remarks + (declared is not None), declared, lines)
+
+
+def _shown(delimiter: str | None) -> str:
+    return "tabs" if delimiter == "\t" else repr(show(delimiter or " "))
 
 
 def find_layout(source: Source, options: TextOptions) -> Layout:
@@ -185,8 +189,7 @@ def find_delimiter(start: Start, source: Source, options: TextOptions) -> str | 
     if usual is None:
         return found
     if found != usual and any(f"{found}" in line for line in start.lines):
-        shown = "tabs" if found == "\t" else repr(found)
-        options.note(f"{source.name}: fields were split at {shown}, which was found")
+        options.note(f"{source.name}: fields are split at {_shown(found)}, as found")
     return found
 
 

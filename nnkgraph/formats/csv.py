@@ -73,6 +73,8 @@ def data_lines(
             left = ["nan" if is_missing(one) else one for one in left]
         if delimiter:
             left = [f'"{one}"' if delimiter in one else one for one in left]
+        if not any(left):
+            left = ['""']  # no blank line, which would be passed over
         yield (delimiter or " ").join(left)
 
 
