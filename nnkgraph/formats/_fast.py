@@ -78,24 +78,20 @@ def _pieces(stream: BinaryIO, skip: int, size: int) -> Iterator[bytes]:
     for _ in range(skip):
         if b"\r" in stream.readline().rstrip(b"\r\n"):
             raise _OddError
-    rest, ended = b"" if skip else stream.read(len(_BOM)).removeprefix(_BOM), False
-    while True:
-        data = stream.read(size)
-        rest += data
-        at = rest.rfind(b"\n") + 1 if data else len(rest)
-        if at == 0 and data and len(rest) > _LONGEST:
+    head = b"" if skip else stream.read(len(_BOM)).removeprefix(_BOM)
+    ended = False
+    while data := head + stream.read(size):
+        tail, head = stream.readline(_LONGEST), b""
+        if len(tail) == _LONGEST:
             raise _OddError
-        lines, rest = rest[:at], rest[at:]
+        lines = data + tail
         piece = lines.rstrip(b"\r\n")
         if piece and ended:
             raise _OddError  # blank lines stand before it
         # A line without anything, or more than the end of one.
-        blank = lines and (not piece or lines[len(piece) :] not in _ENDS)
-        ended = ended or bool(blank)
+        ended = ended or not piece or lines[len(piece) :] not in _ENDS
         if piece:
             yield piece
-        if not data:
-            return
 
 
 def _checked(pieces: Iterator[bytes], delimiter: str | None) -> Iterator[bytes]:
