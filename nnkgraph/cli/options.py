@@ -295,7 +295,7 @@ _column_opts = (
     click.option(
         "--decimal",
         type=click.Choice([".", ","]),
-        show_default="'.'",
+        show_default="a point",
         help="Before the decimals of a text table's numbers.",
     ),
 )

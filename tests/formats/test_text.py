@@ -118,7 +118,7 @@ def tables(draw):
     return draw(st.sampled_from(["", "", "", "\ufeff"])) + text, delimiter
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(
     tables(),
     st.sampled_from([1 << 21, 1 << 21, 1, 7, 40]),
