@@ -27,6 +27,10 @@ class InputError(NnkGraphError, ValueError):
     exit_code = 3
 
 
+class MissingValuesError(InputError):
+    """Values are missing, and nothing else is wrong with the features so far."""
+
+
 class OutputError(NnkGraphError):
     """The output cannot be written, or exists and must not be replaced."""
 

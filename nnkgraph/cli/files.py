@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from nnkgraph import formats
 from nnkgraph.cli import talk
-from nnkgraph.errors import InputError, NnkGraphError, ParameterError, ResourceError
+from nnkgraph.errors import (
+    InputError,
+    MissingValuesError,
+    NnkGraphError,
+    ParameterError,
+    ResourceError,
+)
 from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
@@ -143,6 +149,7 @@ _action = _Action(_HANDLER(_replace), flags=_SIGINFO)
 
 _TEXT = (".csv", ".tsv", ".txt", ".gz")
 _COLUMNS = (".parquet",)
+_TEXT_OPTIONS = ("delimiter", "decimal", "header")
 
 
 class Files:
@@ -235,16 +242,26 @@ class Files:
         if kernel and registry.create("kernels", kernel).base in MATRICES:
             sparse = "similarities"
         told = {"ids": self.ids, **self.told(spec, self.format, strict=True)}
+        told["missing"] = self.table.get("missing")
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 
     def more_rows(
         self, spec: str, ids: str | None = None, *, sparse: Sparse = ""
     ) -> Features:
-        """Read further rows of the same kind, which another file may name."""
+        """Read further rows with the same columns, which another file may name."""
         told = {"dropped_before": self._before, **self.told(spec, self.format)}
         if ids is not None:
             told |= {"ids": ids, "id_column": None}
-        return _read_features(spec, format=self.format, sparse=sparse, **told)
+        missing = self.table.get("missing")
+        told["missing"] = missing if missing == "drop-rows" else None
+        try:
+            return _read_features(spec, format=self.format, sparse=sparse, **told)
+        except MissingValuesError as error:
+            if missing is None:
+                raise
+            said = str(error).partition(", or say ")[0]
+            what = f"--missing {missing} is for the first file"
+            raise InputError(f"{said}; {what}, rows can be left out here") from error
 
     def coordinates(
         self,
@@ -260,10 +277,12 @@ class Files:
         own: dict[str, Any] = {"for_nodes": True, "known": known, "gaps": gaps}
         return _read_features(spec, format=format, ids=ids, **told, **own)
 
-    def labels(self, spec: str, **how: Any) -> Labels:
-        """Read labels, which are one column."""
+    def labels(self, spec: str, of: Features | None = None, **how: Any) -> Labels:
+        """Read labels, which are one column: those of rows that features still have."""
         with _remarks() as note:
-            return formats.read_labels(spec, note=note, **self._column(spec), **how)
+            found = formats.read_labels(spec, note=note, **self._column(spec), **how)
+        dropped = None if of is None else of.dropped
+        return found if dropped is None else found.without(dropped)
 
     def clusters(self, spec: str, known: tuple[str, ...] | None) -> Labels:
         """Read clusters of nodes, a number for each, -1 for those in none."""
@@ -301,7 +320,7 @@ class Files:
         absent = None if strict or last else self._absent
         self._named += kind != ""
         self._before = self._before or bool(kind)
-        text = {name: self.table[name] for name in ("delimiter", "header")}
+        text = {name: self.table.get(name) for name in _TEXT_OPTIONS}
         columns = {"id_column": self.table["id_column"]}
         columns["drop"] = self.table.get("drop", ())
         # Where no file is a table, all is handed out to be refused by name.
@@ -330,6 +349,7 @@ def _read_features(spec: str, **how: Any) -> Features:
     with _remarks() as note:
         features = formats.read_features(spec, note=note, **how)
         _remember(features)
+    talk.input_warning(*features.warnings)
     return features
 
 

@@ -250,12 +250,13 @@ def refuse_typed(ctx: click.Context, names: str, given: str) -> None:
 
 def reading(*options: Decorator) -> Decorator:
     """Add options about files, whose values the function takes as one, `files`."""
-    names = {"format", "no_clobber", "ids", "delimiter", "header", "id_column", "drop"}
+    known = {"format", "no_clobber", "header", "ids", "id_column", "delimiter"}
+    known |= {"decimal", "drop", "missing"}
 
     def add(function: Any) -> Any:
         @functools.wraps(function)
         def call(**given: Any) -> Any:
-            told = {name: given.pop(name) for name in names if name in given}
+            told = {name: given.pop(name) for name in known if name in given}
             return function(files=Files(**told), **given)
 
         return _added(*options)(call)
@@ -286,13 +287,30 @@ _column_opts = (
         show_default="look",
         help="Whether a text table has a header row.",
     ),
-    click.option("--delimiter", help="Between the fields of a text table."),
+    click.option(
+        "--delimiter",
+        show_default="look",
+        help="Between the fields of a text table.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        show_default="a point",
+        help="Before the decimals of a text table's numbers.",
+    ),
 )
 _drop_opt = click.option(
     "--drop",
     multiple=True,
     metavar="NAME|NUMBER,...",
     help="Columns of a table that are left out; repeatable.",
+)
+_missing_opt = click.option(
+    "--missing",
+    type=click.Choice(["drop-rows", "drop-columns", "mean"]),
+    show_default="refuse",
+    help="Where features lack values: leave out rows or columns, or fill in the "
+    "column's mean.",
 )
 
 
@@ -305,8 +323,12 @@ def ids_of(what: str, flag: str = "--ids") -> Decorator:
 
 
 _ids_opt = ids_of("the rows")
-for_features = reading(_format_opt, _ids_opt, *_column_opts, _drop_opt)
+for_features = reading(_format_opt, _ids_opt, *_column_opts, _drop_opt, _missing_opt)
 """Options for reading tables with features, and other inputs."""
+
+unlabeled = click.option(
+    "--unlabeled", metavar="VALUE", help="One more value that is no label."
+)
 
 for_labels = reading(_format_opt, *_column_opts)
 """Options for reading tables with one value per row, and other inputs."""

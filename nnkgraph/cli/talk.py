@@ -21,13 +21,16 @@ class _State:
     exit_code: int = 0
     """Of a call that went on after a failure: the first one counts."""
 
+    warned: tuple[str, ...] = ()
+    """Warnings about inputs, which a report may repeat."""
+
 
 state = _State()
 
 
 def reset(verbosity: int) -> None:
     """Set how much is said."""
-    state.verbosity, state.exit_code = verbosity, 0
+    state.verbosity, state.exit_code, state.warned = verbosity, 0, ()
 
 
 def printable(text: str) -> str:
@@ -81,7 +84,14 @@ def failed(message: str, code: int) -> int:
 def warning(*messages: str) -> None:
     """Say what the user should look at; not even --quiet hides it."""
     for message in messages:
-        _say(f"nnkgraph: warning: {message}")
+        if not message.endswith(state.warned):
+            _say(f"nnkgraph: warning: {message}")
+
+
+def input_warning(*messages: str) -> None:
+    """Warn of what an input is like; a report that has it, too, says it no more."""
+    warning(*messages)
+    state.warned += messages
 
 
 def summary(*messages: str) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from scipy.sparse import csr_array
 
+    from nnkgraph.data.missing import Dropped
     from nnkgraph.data.report import Report
 
 FloatArray: TypeAlias = "NDArray[np.floating[Any]]"
@@ -71,6 +72,9 @@ class Features:
 
     columns: tuple[str, ...] | None = None
     """Names of the columns, where a table has them."""
+
+    dropped: Dropped | None = None
+    """Rows of the file that were left out because values were missing."""
 
     def __repr__(self) -> str:
         n, d = self.x.shape

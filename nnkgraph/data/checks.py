@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.errors import InputError
+from nnkgraph.errors import InputError, MissingValuesError
 from nnkgraph.runtime.arrays import converted, row_slices
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from nnkgraph.data import Features, Graph
 
     FloatArray = NDArray[np.floating[Any]]
+
+_SHOWN_COLUMNS, _SHOWN_ROWS = 5, 3
+"""Of what lacks values so many columns are named, and rows of each."""
 
 _LARGEST, _SMALLEST = 1e150, 1e-150
 """Beyond these the square of a value leaves the range of float64."""
@@ -79,18 +83,81 @@ def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:
                 float(np.fmax.reduce(block, axis=None, initial=0.0)),
                 -float(np.fmin.reduce(block, axis=None, initial=0.0)),
             )
+    if count and np.isnan(x[first]) and (found := find_gaps(x)):
+        place = f"{name}: NaN at row {first[0]}, column {first[1]} (counted from 0)"
+        raise MissingValuesError(f"{place}; {found.text()}: remove or fill them")
     if count:
-        value = x[first]
-        what = "NaN" if np.isnan(value) else "infinity (or a value beyond the dtype)"
         raise InputError(
-            f"{name}: {what} at row {first[0]}, column {first[1]} (counted from 0); "
-            f"{count} such value{'s' * (count > 1)} in all: remove or fill them"
+            f"{name}: infinity (or a value beyond the dtype) at row {first[0]}, column "
+            f"{first[1]} (counted from 0); {count} such value{'s' * (count > 1)} in "
+            "all: remove or fill them"
         )
     if largest > _LARGEST or 0 < largest < _SMALLEST:
         raise InputError(
             f"{name}: values up to {largest:.3g} leave the range of squared distances; "
             "divide all values by a common factor"
         )
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Where values are missing: what is NaN."""
+
+    total: int
+    """Missing values."""
+    rows: int
+    """Rows that lack some."""
+    shape: tuple[int, int]
+    """That of the matrix."""
+    columns: NDArray[np.int64]
+    """(d,) missing values of every column."""
+    first_rows: dict[int, list[int]]
+    """The first rows of the first columns that lack some."""
+    hollow: int
+    """Rows in which every value is missing."""
+    hollow_end: int
+    """How many of them are the last rows."""
+
+    def text(self, names: Sequence[str] = (), line: int | None = None) -> str:
+        """Return how many there are and where, for a message.
+
+        Columns are called by names, or by their numbers from 0; rows by the numbers
+        of their lines, where the first has one, or by theirs from 0.
+        """
+        count = f"{self.total} such value{'s' * (self.total > 1)} in all"
+        parts, start = [], line or 0
+        for at, rows in sorted(self.first_rows.items())[:_SHOWN_COLUMNS]:
+            lacks = int(self.columns[at])
+            word = f"{'row' if line is None else 'line'}{'s' * (lacks > 1)}"
+            places = ", ".join(str(start + row) for row in rows)
+            more = ", ..." * (lacks > len(rows))
+            name = names[at] if names else f"column {at}"
+            parts.append(f"{name} ({lacks}: {word} {places}{more})")
+        others = int(np.count_nonzero(self.columns)) - len(parts)
+        where = ", ".join(parts) + f" and {others} more columns" * (others > 0)
+        return f"{count}, in {self.rows} of {self.shape[0]} rows: {where}"
+
+
+def find_gaps(x: FloatArray) -> Gaps | None:
+    """Return where values are missing, or None where none is."""
+    n, d = x.shape
+    columns, lacking, hollow, end = np.zeros(d, np.int64), 0, 0, 0
+    first_rows: dict[int, list[int]] = {}
+    for rows in row_slices(n, 8 * d):
+        bad = np.isnan(x[rows])
+        columns += bad.sum(axis=0)
+        lacking += int(bad.any(axis=1).sum())
+        for at in np.flatnonzero(columns)[:_SHOWN_COLUMNS].tolist():
+            seen = first_rows.setdefault(at, [])
+            found = np.flatnonzero(bad[:, at])[: _SHOWN_ROWS - len(seen)]
+            seen += (rows.start + found).tolist()
+        empty: NDArray[np.bool_] = np.all(bad, axis=1)
+        hollow += int(empty.sum())
+        end = end + len(empty) if empty.all() else int(np.argmin(empty[::-1]))
+    total = int(columns.sum())
+    if not total:
+        return None
+    return Gaps(total, lacking, (n, d), columns, first_rows, hollow, end)
 
 
 def check_ids(ids: Sequence[str], x: FloatArray, name: str) -> tuple[str, ...]:

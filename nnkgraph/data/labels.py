@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from nnkgraph.data.missing import Dropped
+
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "-", "?", "missing"}
 """Texts that stand for no value, in small letters."""
 
@@ -130,6 +132,12 @@ class Labels:
         codes = np.full(n, -1)
         codes[[place[one] for one in self.ids]] = self.codes
         return replace(self, codes=codes, ids=ids)
+
+    def without(self, dropped: Dropped) -> Labels:
+        """Return the labels of the rows that are left of those there were."""
+        kept = dropped.others(len(self.codes), self.ids)
+        ids = None if self.ids is None else tuple(self.ids[i] for i in kept.tolist())
+        return replace(self, codes=self.codes[kept], ids=ids)
 
     def in_terms_of(self, classes: tuple[str, ...]) -> NDArray[np.int64]:
         """Return the codes by other classes' numbers, -1 also for unknown classes."""

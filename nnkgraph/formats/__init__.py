@@ -14,7 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from nnkgraph.errors import InputError, OutputError, ParameterError
+from nnkgraph.errors import (
+    InputError,
+    MissingValuesError,
+    OutputError,
+    ParameterError,
+)
 from nnkgraph.formats import _base
 from nnkgraph.formats._base import Extras, Format, Sparse, Target, TextOptions, ignore
 from nnkgraph.formats._choose import choose, is_known, reader, split_item
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import Answers, Candidates, Features, Graph
     from nnkgraph.data.labels import Labels
+    from nnkgraph.data.missing import Missing
     from nnkgraph.formats._columns import is_key_name, leave_out
     from nnkgraph.formats._graphs import (
         checked,
@@ -110,8 +116,10 @@ def read_features(
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
     drop: Sequence[str] = (),
     ids: AnyPath | None = None,
+    missing: Missing | None = None,
     sparse: Sparse = "",
     gaps: bool = False,
     dropped_before: bool = False,
@@ -136,7 +144,10 @@ def read_features(
         The column of a table with the row ids: its name, or its number from 0. A
         column of words that is called id is taken without being named.
     delimiter
-        What stands between the fields of a text table; by default, by suffix.
+        What stands between the fields of a text table; by default, what the suffix
+        says or the first lines have.
+    decimal
+        What stands before the decimals in a text table: a point, or a comma.
     drop
         Columns of a table that are left out: names, or numbers from 0; one text may
         hold several with commas between them.
@@ -144,6 +155,10 @@ def read_features(
         A file with the names of the rows, whatever names are in the matrix's own: text
         with one a line, or ``FILE::ITEM``, a column of a table or an array of text or
         whole numbers.
+    missing
+        What to do where values are missing, which is refused otherwise: leave out such
+        rows (``"drop-rows"``) or columns (``"drop-columns"``), or take the ``"mean"``
+        of the column. ``Features.warnings`` say what was done.
     sparse
         What a sparse matrix is taken for: "similarities", for kernel precomputed, or
         "rows" of features that stay sparse; by default features that become dense.
@@ -177,16 +192,25 @@ def read_features(
         raise ParameterError(
             "rows are named by a file, `ids`, or by a column, `id_column`, not both"
         )
+    if decimal not in {None, ".", ","}:
+        raise ParameterError(f"the decimal mark {decimal!r} is neither '.' nor ','")
     if is_pattern(path):
         told: dict[str, Any] = {
             "header": header,
             "id_column": id_column,
             "delimiter": delimiter,
+            "decimal": decimal,
         }
-        told |= {"format": format, "drop": drop, "sparse": sparse, "gaps": gaps}
-        told |= {"dropped_before": dropped_before, "absent": absent, "note": note}
-        parts = read_parts(path, item, functools.partial(read_features, **told))
-        return parts if ids is None else _named(parts, ids)
+        told |= {"format": format, "drop": drop, "sparse": sparse}
+        told |= {"dropped_before": dropped_before}
+
+        def read(**how: Any) -> Features:
+            one = functools.partial(read_features, **told, **how)
+            parts = read_parts(path, item, one)
+            return parts if ids is None else _named(parts, ids)
+
+        how = {"gaps": gaps, "note": note, "absent": absent}
+        return _complete(read, missing, how) if missing else read(**how)
     plugin, source = reader("read_features", os.fspath(spec), format)
     if plugin.binary and not plugin.has_columns and id_column is not None:
         raise ParameterError(
@@ -194,27 +218,29 @@ def read_features(
             "names of rows from a file"
         )
     columns = None if plugin.has_columns else drop or None
-    if plugin.binary and (header, delimiter, columns) != (None, None, None):
+    if plugin.binary and (header, delimiter, decimal, columns) != (None,) * 4:
         raise ParameterError(
-            f"{source.name}: a header and a delimiter can be named for text tables "
-            "only, an id column and columns to drop also for Parquet"
+            f"{source.name}: a header, a delimiter and a decimal mark can be named for "
+            "text tables only, an id column and columns to drop also for Parquet"
         )
     options = TextOptions(
         header,
         id_column,
         delimiter,
+        decimal or ".",
         (drop,) if isinstance(drop, str) else tuple(drop),
         dropped_before=dropped_before,
-        absent=absent,
         for_nodes=for_nodes,
         known=frozenset(known or ()),
         sparse=sparse,
-        gaps=gaps,
         named=ids is not None,
-        note=note,
     )
-    features = plugin.read_features(source, options)
-    return features if ids is None else _named(features, ids)
+
+    def read_one(**how: Any) -> Features:
+        features = plugin.read_features(source, replace(options, **how))
+        return features if ids is None else _named(features, ids)
+
+    return _complete(read_one, missing, {"gaps": gaps, "note": note, "absent": absent})
 
 
 def _named(features: Features, spec: AnyPath) -> Features:
@@ -242,6 +268,26 @@ def _named(features: Features, spec: AnyPath) -> Features:
     return made
 
 
+def _complete(
+    read: Callable[..., Features], missing: Missing | None, how: dict[str, Any]
+) -> Features:
+    """Read features, for a second time where it is said what to do about gaps."""
+    from nnkgraph.data.missing import WAYS, mended
+
+    if missing not in {None, *WAYS}:
+        raise ParameterError(f"missing={missing!r} is none of {', '.join(WAYS)}")
+    try:
+        return read(**how)
+    except MissingValuesError as error:
+        if missing is None:
+            rows, columns, mean = (f"`missing={one!r}`" for one in WAYS)
+            advice = f"or say {rows}, {columns} or {mean}"
+            raise MissingValuesError(f"{error}, {advice}") from error
+    # What there is to say was said, and counted, before.
+    absent = None if how["absent"] is None else (lambda: None)
+    return mended(read(gaps=True, note=ignore, absent=absent), missing)
+
+
 def read_labels(
     spec: AnyPath,
     *,
@@ -249,6 +295,7 @@ def read_labels(
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
     missing: str | None = None,
     minus_one: bool = False,
     absent: Callable[[], None] | None = None,
@@ -272,7 +319,9 @@ def read_labels(
     """
     from nnkgraph.data.labels import Labels
 
-    told = TextOptions(header, id_column, delimiter, absent=absent, note=note)
+    told = TextOptions(
+        header, id_column, delimiter, decimal or ".", absent=absent, note=note
+    )
     values, ids, name = _read_column(spec, format, told, known)
     labels = Labels.of(values, ids=ids, name=name, missing=missing, minus_one=minus_one)
     if labels.minus_one:
@@ -287,6 +336,7 @@ def read_values(
     header: bool | None = None,
     id_column: str | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
     absent: Callable[[], None] | None = None,
     known: Sequence[str] | None = None,
     note: _base.Note = ignore,
@@ -297,7 +347,9 @@ def read_values(
     """
     from nnkgraph.formats._columns import as_values
 
-    told = TextOptions(header, id_column, delimiter, absent=absent, note=note)
+    told = TextOptions(
+        header, id_column, delimiter, decimal or ".", absent=absent, note=note
+    )
     return as_values(*_read_column(spec, format, told, known))
 
 
@@ -343,7 +395,7 @@ def _read_column(
     plugin, source = reader("read_column", os.fspath(spec), wanted)
     if plugin.binary:  # what is said about text is meant for other files of a command
         ids = told.id_column if plugin.has_columns else None
-        told = replace(told, header=None, id_column=ids, delimiter=None)
+        told = replace(told, header=None, id_column=ids, delimiter=None, decimal=".")
     options = replace(told, for_nodes=True, known=frozenset(known or ()))
     return *plugin.read_column(source, options), source.name
 

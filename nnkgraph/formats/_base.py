@@ -50,6 +50,7 @@ class TextOptions:
     header: bool | None = None
     id_column: str | None = None
     delimiter: str | None = None
+    decimal: str = "."
     drop: tuple[str, ...] = ()
     dropped_before: bool = False
     """Whether another file of the call had the columns to drop: these may lack some."""

@@ -37,6 +37,11 @@ def is_word(field: str) -> bool:
     return not known and bool(_LETTER.search(field))
 
 
+def may_be_header(fields: Sequence[str], options: TextOptions) -> bool:
+    """Return whether a first row may hold names: it is told, or has words."""
+    return any(map(is_word, fields)) if options.header is None else options.header
+
+
 OWN = "id"  # the column with names of rows in every table that nnkgraph writes
 _NUMBERING = {"", OWN, "index", "row", "unnamed: 0"}
 _KEY = re.compile(r".*([\s_.-][iI][dD]|[a-z0-9]I[dD])")
@@ -214,15 +219,35 @@ def drop_words(options: TextOptions, names: Sequence[str] | None = None) -> list
     return words
 
 
-def check_own(ids: Sequence[str], options: TextOptions, name: str) -> None:
+def check_own(
+    ids: Sequence[str], options: TextOptions, name: str, column: str = OWN
+) -> None:
     """Refuse names of rows that repeat and that nobody said were names."""
     if options.id_column is None and len(set(ids)) < len(ids):
         twice = next(one for one, count in Counter(ids).items() if count > 1)
+        where = f"the column {column!r}" if column else "the first column"
         raise InputError(
-            f"{name}: {show(twice)!r} stands in the column {OWN!r} more than once, so "
-            f"it cannot name the rows: leave it out with `drop={OWN!r}`, or name them "
+            f"{name}: {show(twice)!r} stands in {where} more than once, so it cannot "
+            f"name the rows: leave it out with `drop={column or '0'!r}`, or name them "
             "by another with `id_column`"
         )
+
+
+_FEWEST = 3  # fewer rows are counted by chance
+
+
+def counts_rows(x: NDArray[Any], names: Sequence[str] | None, name: str) -> str:
+    """Return what to do where the first column is a mere count of rows, or nothing."""
+    if len(x) < _FEWEST or x.shape[1] < 2 or not 0 <= x[0, 0] <= 1:
+        return ""
+    if not np.array_equal(x[:, 0], np.arange(len(x)) + x[0, 0]):
+        return ""
+    which = f", {show(names[0])!r}," if names and names[0] else ""
+    return (
+        f"{name}: the first column{which} just counts the rows, from {int(x[0, 0])}, "
+        "and is taken for a feature: name the rows by it with `id_column='0'`, or "
+        "leave it out with `drop='0'`"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +258,8 @@ class Columns:
     count: int
     options: TextOptions
     name: str  # that of the file
+    row_names: bool = False
+    """Whether the first column, which has no name, names the rows."""
 
     def roles(
         self,
@@ -247,6 +274,9 @@ class Columns:
         """
         dropped, options = self._dropped(), self.options
         ids = self._told(asked)
+        if self.row_names and options.id_column is None and not {0} & {*dropped, asked}:
+            options.note(f"{self.name}: the first column, unnamed, names the rows")
+            ids = 0
         named = ids is not None
         if ids is None:
             taken = dropped | {asked}

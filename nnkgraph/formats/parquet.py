@@ -7,12 +7,20 @@ import io
 import json
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from nnkgraph.data import Features, Graph
-from nnkgraph.errors import InputError, NnkGraphError, ParameterError, ResourceError
+from nnkgraph.data.checks import find_gaps
+from nnkgraph.errors import (
+    InputError,
+    MissingValuesError,
+    NnkGraphError,
+    ParameterError,
+    ResourceError,
+)
 from nnkgraph.formats import _base, _columns, _graphs
 from nnkgraph.formats._base import Extras, Format, Note, Target, TextOptions
 from nnkgraph.formats.edgelist import TITLES, named_graph
@@ -276,14 +284,12 @@ def read_numbers(table: Table, columns: list[str], *, gaps: bool) -> NDArray[Any
     found = np.empty(shape, dtype)
     for start, batch in table.batches(columns):
         for at, (column, values) in enumerate(zip(columns, batch, strict=True)):
-            if values.null_count and not gaps:
-                raise table.null(start, values, column)
             part = numbers(values)
-            wrong = ~np.isfinite(part)
-            if not gaps and wrong.any():
-                row = int(wrong.argmax())
-                what = "NaN" if np.isnan(part[row]) else "infinity"
-                raise table.bad(start + row, column, what)
+            if not gaps and not np.isfinite(part).all():
+                infinite = np.isinf(part)
+                if not infinite.any():
+                    raise MissingValuesError(table.name)
+                raise table.bad(start + int(infinite.argmax()), column, "infinity")
             found[start : start + len(part), at] = part
     return found
 
@@ -305,12 +311,20 @@ def read_lists(table: Table, column: str, *, gaps: bool) -> NDArray[Any]:
             )
         flat = values.flatten()
         if flat.null_count and not gaps:
-            row = start + int(numbers(flat.is_null()).argmax()) // width
-            raise InputError(
-                f"{table.name}: the list of row {row} (counted from 0) has a null"
-            )
+            raise MissingValuesError(table.name)
         parts.append(numbers(flat).reshape(len(lengths), width))
     return np.concatenate(parts) if parts else np.empty((0, max(width, 0)))
+
+
+def _refuse_gaps(values: NDArray[Any], name: str, titles: list[str]) -> None:
+    """Say where values are missing: null or NaN."""
+    gaps = find_gaps(values)
+    if gaps is not None:
+        row, at = min((rows[0], at) for at, rows in gaps.first_rows.items())
+        place = f"row {row} (counted from 0), column {titles[at] if titles else at}"
+        raise MissingValuesError(
+            f"{name}: {place} is null or NaN; {gaps.text(titles)}: remove or fill them"
+        )
 
 
 def _edge_columns(table: Table) -> list[str]:
@@ -435,15 +449,22 @@ class Parquet(Format):
                 features = [_columns.asked(table.columns, source.item, source.name)]
             columns = [table.columns[at] for at in features]
             vectors = _vectors(table, columns)
-            if vectors is not None:
-                values = read_lists(table, vectors, gaps=options.gaps)
+            if vectors is None:
+                _refuse_others(table, columns, named=named)
+            else:
                 if source.item is None:
                     what = f"features are the lists in {show(vectors)!r}"
                     options.note(f"{source.name}: {what}")
                 columns, hint = [vectors], ""
-            else:
-                _refuse_others(table, columns, named=named)
-                values = read_numbers(table, columns, gaps=options.gaps)
+            read = partial(read_numbers, table, columns)
+            if vectors is not None:
+                read = partial(read_lists, table, vectors)
+            try:
+                values = read(gaps=options.gaps)
+            except MissingValuesError:
+                values = read(gaps=True)
+                titles = [repr(show(one)) for one in columns] if vectors is None else []
+                _refuse_gaps(values, source.name, titles)
             if hint:
                 options.note(f"{source.name}: {hint}")
             ids = _ids(table, roles)

@@ -368,9 +368,19 @@ def widened(array: AnyArray, width: int = 0, value: Any = 0) -> AnyArray:
     return result
 
 
-def stacked(blocks: Iterable[AnyArray]) -> AnyArray:
-    """Return blocks of rows under each other; in a file once they are large."""
-    coming, known, size = iter(blocks), [], 0
+def stacked(blocks: Iterable[AnyArray], most: int = 0) -> AnyArray:
+    """Return blocks of rows under each other; in a file once they are large.
+
+    Where it is known how many rows there are at most, no block is copied twice.
+    """
+    coming = iter(blocks)
+    if most and (one := next(coming, None)) is not None:
+        result, rows = new_array((max(most, len(one)), *one.shape[1:]), one.dtype), 0
+        for block in itertools.chain([one], coming):
+            result[rows : rows + len(block)] = block
+            rows += len(block)
+        return result[:rows]
+    known, size = [], 0
     for block in coming:
         known.append(block)
         size += block.nbytes

@@ -45,7 +45,7 @@ MISTAKES = [
     ("NaN", {"a.csv": "1,2\n3,nan\n"}, "build a.csv -o g.npz", 3, "line 2, column 2"),
     (
         "wrong delimiter",
-        {"a.csv": "1;2\n3;4\n"},
+        {"a.csv": "1 2\n3 4\n"},
         "build a.csv -o g.npz",
         3,
         "--delimiter",

@@ -303,12 +303,16 @@ def test_an_empty_column_and_arrow_files_are_refused_with_advice(tmp_path):
     ("columns", "item", "match"),
     [
         ({"a": [1.0, None]}, "", r"row 1 \(counted from 0\), column 'a' is null"),
-        ({"b": [1.0, 2.0], "a": [1.0, np.nan]}, "", r"row 1 .* column 'a' is NaN"),
+        (
+            {"b": [1.0, 2.0], "a": [1.0, np.nan]},
+            "",
+            r"row 1 .* column 'a' is null or NaN",
+        ),
         ({"a": [np.inf]}, "", r"row 0 .* column 'a' is infinity"),
         ({"a": pa.array([0], pa.timestamp("s"))}, "", "convert it to numbers"),
         ({"a": [[1.0], [1.0, 2.0]]}, "::a", "row 1 .* 2 numbers where 1 are"),
         ({"a": [[1.0], None]}, "::a", "row 1 .* is null"),
-        ({"a": [[1.0, 2.0], [1.0, None]]}, "::a", "list of row 1 .* has a null"),
+        ({"a": [[1.0, 2.0], [1.0, None]]}, "::a", "row 1 .*, column 1 is null"),
         ({"a": [[["x"]]]}, "::a", "holds no numbers"),
         ({"a": pa.array([], pa.float64())}, "", "no rows"),
         ({}, "", "no (rows|columns)"),

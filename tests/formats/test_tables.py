@@ -8,7 +8,7 @@ import pytest
 
 from nnkgraph import formats
 from nnkgraph.cli.files import Files, label_columns
-from nnkgraph.errors import ParameterError
+from nnkgraph.errors import InputError, MissingValuesError, ParameterError
 
 N = 40
 KINDS = np.repeat(["gold", "basic"], N // 2)
@@ -240,3 +240,323 @@ def test_a_column_with_other_words_is_no_id_column(tmp_path):
     path.write_text("b,2.5\na,7\n")
     found = formats.read_features(path, header=False, known=["a", "b"])
     assert (found.ids, found.x.tolist()) == (("b", "a"), [[2.5], [7]])
+
+
+def read(path, text, **options):
+    """Return features of a table, and what is said about it."""
+    said = []
+    path.write_text(text)
+    return formats.read_features(path, note=said.append, **options), "\n".join(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("x.csv", "1;2\n3;4\n", "split at ';', as found"),
+        ("x.csv", "a;b\n1;2\n3;4\n", "split at ';', as found"),
+        ("x.csv", "1\t2\n3\t4\n", "split at tabs, as found"),
+        ("x.tsv", "1,2\n3,4\n", "split at ',', as found"),
+        ("x.csv", '"a;1","b"\n1,2\n3,4\n', ""),
+        (
+            "x.csv",
+            "sep=;\r\na;b\r\n1;2\r\n3;4\r\n",
+            "line 1 says that fields are split at ';'",
+        ),
+        ("x.csv", '"SEP=,"\n1,2\n3,4\n', "line 1 says that fields are split at ','"),
+        ("x.txt", "sep=\t\n1\t2\n3\t4\n", "line 1 says that fields are split at tabs"),
+    ],
+)
+def test_a20_delimiters_are_found_and_said(tmp_path, name, text, said):
+    found, notes = read(tmp_path / name, text)
+    assert found.x.tolist() == [[1, 2], [3, 4]]
+    assert said in notes
+    assert ("split at" in notes) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "a;b\n1,5;-2\n1e1;+,5e1\n".replace("+,", "0,")),
+        ("x.csv", "1,5;-2\n10;5,0\n"),
+        ("x.csv", '"1,5","-2"\n"10","5"\n'),
+        ("x.tsv", "1,5\t-2\n10\t5\n"),
+        ("x.txt", "1,5 -2\n10  5,0\n"),
+        ("x.csv", "id;a;b\nq;1,5;-2\nr,s;10;5,00\n"),
+    ],
+)
+def test_a20_decimal_commas_are_read_where_it_is_said(tmp_path, name, text):
+    found, _ = read(tmp_path / name, text, decimal=",")
+    assert found.x.tolist() == [[1.5, -2], [10, 5]]
+    assert found.ids == (("q", "r,s") if "id" in text else None)
+    with pytest.raises(InputError, match=r"line 2, column 1 .* decimal point"):
+        read(tmp_path / name, "a;b\n1.5;2\n", decimal=",", delimiter=";")
+
+
+def test_a20_a_column_of_decimal_commas_is_one_column(tmp_path):
+    assert read(tmp_path / "x.csv", "1,5\n2\n", decimal=",")[0].x.tolist() == [
+        [1.5],
+        [2],
+    ]
+    (tmp_path / "v.csv").write_text("id;v\na;1,5\nb;2,25\n")
+    found = formats.read_values(f"{tmp_path}/v.csv::v", decimal=",")
+    assert (found.x.tolist(), found.ids) == ([[1.5], [2.25]], ("a", "b"))
+    (tmp_path / "y.csv").write_text("id;y\na;1,0\nb;2,0\nc;NA\n")
+    labels = formats.read_labels(f"{tmp_path}/y.csv::y", decimal=",")
+    assert labels.names() == ["1", "2", ""]
+    (tmp_path / "y.csv").write_text("id;y\na;1.234\nb;2.345\n")  # thousands
+    with pytest.raises(InputError, match="no number"):
+        formats.read_values(f"{tmp_path}/y.csv::y", decimal=",")
+    with pytest.raises(ParameterError, match="decimal mark"):
+        formats.read_features(tmp_path / "v.csv", decimal=";")
+
+
+R = {
+    "table.txt": '"a" "b"\n"p" 1 2\n"q" 3 4\n',
+    "table.tsv": "a\tb\np\t1\t2\nq\t3\t4\n",
+    "csv.csv": '"","a","b"\n"p",1,2\n"q",3,4\n',
+    "csv2.csv": '"";"a";"b"\n"p";1;2\n"q";3;4\n',
+    "bare.csv": ",a,b\np,1,2\nq,3,4\n",
+}
+
+
+@pytest.mark.parametrize("name", R)
+def test_the_names_of_rows_that_r_writes_are_names(tmp_path, name):
+    found, said = read(tmp_path / name, R[name])
+    assert (found.ids, found.columns) == (("p", "q"), ("a", "b"))
+    assert found.x.tolist() == [[1, 2], [3, 4]]
+    assert "the first column, unnamed, names the rows" in said
+    bare, _ = read(tmp_path / name, R[name], drop=["0"])
+    assert (bare.ids, bare.x.tolist()) == (None, [[1, 2], [3, 4]])
+    numbers = R[name].replace("p", "1").replace("q", "2")
+    found, _ = read(tmp_path / name, numbers)
+    assert found.ids == (None if name == "bare.csv" else ("1", "2"))
+    twice = R[name].replace("q", "p")
+    with pytest.raises(InputError, match=r"'p' stands in the first .* `drop='0'`"):
+        read(tmp_path / name, twice)
+
+
+def test_the_names_of_rows_that_r_writes_match_labels(tmp_path):
+    for text in ('"kind"\n"p" "u"\n"q" "v"\n', '"" "kind"\n"p" "u"\n"q" "v"\n'):
+        (tmp_path / "y.txt").write_text(text)
+        labels = formats.read_labels(tmp_path / "y.txt")
+        assert (labels.ids, labels.names()) == (("p", "q"), ["u", "v"])
+    (tmp_path / "y.csv").write_text('"","kind"\n"1","u"\n"2","v"\n')
+    assert formats.read_labels(tmp_path / "y.csv::kind").ids is None
+    assert formats.read_labels(f"{tmp_path}/y.csv::kind", known=["1", "2"]).ids
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_column_that_counts_the_rows_is_a_warning(run, folder, start):
+    lines = [f"{at},{a},{b}" for at, (a, b, _) in enumerate(X.tolist(), start)]
+    (folder / "x.csv").write_text("\n".join(["Unnamed: 0,a,b", *lines]))
+    call = ("build", "x.csv", "-k", 5, "-o", "g.npz", "-q")
+    result = run(*call)
+    assert result.code == 0
+    assert result.err.count("just counts the rows") == 1
+    assert f"from {start}, " in result.err
+    assert "--id-column 0" in result.err
+    assert "--drop 0" in result.err
+    for command in ("doctor x.csv", "explain x.csv --node 1", "verify x.csv g.npz"):
+        result = run(*command.split(), "-q")
+        assert (result.code, result.err.count("just counts the rows")) == (0, 1)
+    for more in (("--id-column", 0), ("--drop", 0)):
+        result = run(*call, *more)
+        assert (result.code, result.err) == (0, "")
+    (folder / "x.csv").write_text("\n".join(lines[1:]))  # from 1 or 2: no mere count
+    assert ("counts" in run(*call).err) == (start == 0)
+
+
+def test_trailing_fields_without_anything_are_named_at_once(run, folder):
+    (folder / "x.csv").write_text("a,b,,\n1,2,,\n3,4,,\n5,7,,\n,,,\n,,,\n")
+    result = run("build", "x.csv", "-o", "g.npz")
+    assert result.code == 3
+    assert "14 such values in all" in result.err
+    assert "without any value: column 3, column 4, left out by --drop 2,3" in result.err
+    assert "without any value at the end: lines 5 to 6" in result.err
+    mended = ("--drop", "2,3", "--missing", "drop-rows")
+    result = run("build", "x.csv", *mended, "-k", 2, "-o", "g.npz")
+    assert result.code == 0, result.err
+    assert formats.read_graph("g.npz").n_nodes == 3
+    (folder / "y.csv").write_text("id,a\np,1\nq,2\nr,4\n,\n,\n")
+    result = run("build", "y.csv", "--missing", "drop-rows", "-k", 2, "-o", "g.npz")
+    assert formats.read_graph("g.npz").ids == ("p", "q", "r")
+
+
+def test_a_lone_field_that_is_empty_is_no_blank_line(tmp_path):
+    for text in ("n,a\n1,5\n2,\n3,7\n", "n,a\n1,5\n2, \n3,7\n"):
+        with pytest.raises(MissingValuesError, match="line 3, column 2 is an empty"):
+            read(tmp_path / "x.csv", text, drop=["n"])
+        found, _ = read(tmp_path / "x.csv", text, id_column="n", missing="drop-rows")
+        assert (found.ids, found.x.tolist()) == (("1", "3"), [[5], [7]])
+
+
+GAPS = "a,b,c\n1,NA,3\n4,5,\n7,8,9\n2,?,1\nnull,2,2\n3,n/a,1\n6,NaN,2\n6,,7\n"
+
+
+def test_missing_values_are_reported_all_at_once(run, folder):
+    (folder / "x.csv").write_text(GAPS)
+    result = run("build", "x.csv", "-o", "g.npz")
+    assert result.code == 3
+    assert len(result.lines) == 1
+    assert "line 2, column 2 is missing ('NA'); 7 such values" in result.err
+    assert "in 7 of 8 rows" in result.err
+    assert "'a' (1: line 6), 'b' (5: lines 2, 5, 7, ...), 'c' (1: line 3)" in result.err
+    ways = "--missing drop-rows, --missing drop-columns or --missing mean"
+    assert ways in result.err
+    assert not (folder / "g.npz").exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "npz", "h5", "parquet"])
+def test_missing_values_are_mended_in_every_format(folder, kind):
+    x = np.array([[1, 2, 3], [4, np.nan, 6], [7, 8, 10], [np.nan, 1, 1.0]])
+    path = folder / f"gaps.{kind}"
+    if kind == "csv":
+        path.write_text("1,2,3\n4,,6\n7,8,10\nNA,1,1\n")
+    elif kind == "npy":
+        np.save(path, x)
+    elif kind == "npz":
+        np.savez(path, x)
+    elif kind == "h5":
+        with pytest.importorskip("h5py").File(path, "w") as file:
+            file["x"] = x
+    else:
+        arrow = pytest.importorskip("pyarrow")
+        columns = {
+            f"f{at}": arrow.array(one, from_pandas=True) for at, one in enumerate(x.T)
+        }
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), path)
+    with pytest.raises(
+        MissingValuesError, match="2 such values in all, in 2 of 4 rows"
+    ):
+        formats.read_features(path)
+    found = formats.read_features(path, missing="drop-rows")
+    assert (found.x.tolist(), found.ids) == ([[1, 2, 3], [7, 8, 10]], ("0", "2"))
+    assert "2 of 4 rows lack values and were left out: 1, 3" in found.warnings[-1]
+    found = formats.read_features(path, missing="drop-columns")
+    assert found.x.tolist() == [[3], [6], [10], [1]]
+    found = formats.read_features(path, missing="mean")
+    filled = [[1, 2, 3], [4, 11 / 3, 6], [7, 8, 10], [4, 1, 1]]
+    assert np.allclose(found.x, filled, rtol=1e-15)
+    assert found.ids is None
+    with pytest.raises(ParameterError, match="none of drop-rows, drop-columns, mean"):
+        formats.read_features(path, missing="zero")
+
+
+@pytest.mark.parametrize(
+    ("text", "missing", "match"),
+    [
+        ("1,\n,2\n", "drop-rows", "some in every row: no row is left"),
+        ("1,\n,2\n", "drop-columns", "some in every column: no column is left"),
+        ("1,\n2,\n", "mean", "no value to take the mean of: number 1 from 0"),
+        (
+            "1,2\n,\n3,4\n",
+            "mean",
+            "1 rows have no value at all: .*`missing='drop-rows'`",
+        ),
+        ("1,2\n,\n3,4\n", "drop-columns", "1 rows have no value at all"),
+        ("1,inf\n2,\n", "mean", "line 1, column 2 is infinity"),
+        ("1,2\n3,x\n4,\n", "mean", "line 2, column 2 is not a number: 'x'"),
+    ],
+)
+def test_what_cannot_be_mended_is_refused(tmp_path, text, missing, match):
+    with pytest.raises(InputError, match=match):
+        read(tmp_path / "x.csv", text, missing=missing)
+
+
+def test_rows_of_several_files_are_mended_together(tmp_path):
+    (tmp_path / "1.csv").write_text("id,a,b\np,1,2\nq,,4\n")
+    (tmp_path / "2.csv").write_text("id,a,b\nr,5,6\ns,6,8\n")
+    found = formats.read_features(f"{tmp_path}/*.csv", missing="mean")
+    assert found.x[1].tolist() == [4, 4]
+    found = formats.read_features(f"{tmp_path}/*.csv", missing="drop-rows")
+    assert found.ids == ("p", "r", "s")
+    with pytest.raises(MissingValuesError) as told:
+        formats.read_features(f"{tmp_path}/*.csv")
+    assert str(told.value).count("or say") == 1
+
+
+def test_a_verified_graph_needs_the_same_way_to_mend(run, folder):
+    holes = X.copy()
+    holes[[3, 8], [0, 2]] = np.nan
+    np.save("holes.npy", holes)
+    for way, others in (("mean", "drop-rows"), ("drop-rows", "mean")):
+        told = ("holes.npy", "--missing", way)
+        assert run("build", *told, "-k", 6, "-o", "g.npz").code == 0
+        assert run("verify", "holes.npy", "g.npz", "--missing", way).code == 0
+        assert run("verify", "holes.npy", "g.npz", "--missing", others).code == 6
+        result = run("verify", "holes.npy", "g.npz")
+        assert (result.code, "--missing mean" in result.err) == (3, True)
+    full = np.where(np.isnan(holes), np.nanmean(holes, axis=0), holes)
+    mended = formats.read_features("holes.npy", missing="mean").x
+    assert np.allclose(mended, full, rtol=1e-14)
+
+
+def test_labels_stay_with_their_rows_where_some_are_left_out(run, folder):
+    x = X.copy()
+    x[[0, N - 1, 5], [0, 1, 2]] = np.nan
+    rows = [",".join("" if np.isnan(v) else repr(v) for v in row) for row in x.tolist()]
+    texts = {
+        "named.csv": table("id,v", NAMES, rows).replace("id,v", "id,a,b,c"),
+        "bare2.csv": "\n".join(["a,b,c", *rows]),
+        "all.csv": table("a,b,c,kind", rows, KINDS),
+        "far.csv": "\n".join(KINDS),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text + "\n")
+    way = ("--missing", "drop-rows", "-k", 5, "--json")
+    for features, labels in (
+        ("named.csv", "ids.csv"),  # by name, in another order
+        ("named.csv", "order.csv::kind"),  # by position, for all rows
+        ("bare2.csv", "far.csv"),
+        ("all.csv", "all.csv::kind"),
+    ):
+        result = run("classify", features, "--labels", labels, *way)
+        assert result.code == 0, result.err
+        told = json.loads(result.out)
+        assert (told["error"], told["rows"]) == (0, N - 3)
+        assert "3 of 40 rows lack values and were left out" in result.err
+    (folder / "short.csv").write_text("\n".join(KINDS[:-1]))
+    result = run("classify", "named.csv", "--labels", "short.csv", *way)
+    assert result.code == 3
+    assert "39 labels, but named.csv has 37 rows" in result.err
+    assert run("build", "named.csv", *way[:2], "-k", 5, "-o", "g.npz").code == 0
+    result = run("propagate", "g.npz", "--labels", "plain.csv", "-o", "y.csv")
+    assert result.code == 3
+    assert "40 labels, but g.npz has 37 nodes" in result.err
+
+
+def test_further_rows_can_only_be_left_out(run, folder):
+    x = X.copy()
+    x[4, 1] = np.nan
+    np.save("x.npy", X)
+    np.save("q.npy", x)
+    call = ("query", "x.npy", "q.npy", "-k", 5, "-o", "q.npz", "--missing")
+    result = run(*call, "mean")
+    assert result.code == 3
+    assert (
+        "--missing mean is for the first file, rows can be left out here" in result.err
+    )
+    assert run(*call, "drop-rows").code == 0
+    assert formats.read_answers("q.npz").query_ids[3:5] == ("3", "5")
+
+
+def test_what_stands_for_no_label_goes_by_another_name(run, folder):
+    assert run("build", "mine.csv", *SKIPPED, "-k", 9, "-o", "g.npz").code == 0
+    (folder / "part.csv").write_text(table("id,kind", NAMES, ["?!", *KINDS[1:]]) + "\n")
+    contents = set()
+    for flag in ("--unlabeled", "--missing"):
+        call = ("propagate", "g.npz", "--labels", "part.csv", "-o", "y.csv")
+        assert run(*call, flag, "?!").code == 0
+        contents.add((folder / "y.csv").read_bytes())
+    assert len(contents) == 1
+    assert formats.read_labels("y.csv::label").names() == KINDS.tolist()
+    call = ("audit", "mine.csv", *SKIPPED, "--labels", "part.csv", "-k", 5, "--json")
+    result = run(*call, "--unlabeled", "?!")
+    assert json.loads(result.out)["labels"]["missing"] == 1
+
+
+def test_arrays_get_names_by_another_option(run, folder):
+    np.save("x.npy", X)
+    result = run("build", "x.npy", "--id-column", "0", "-o", "g.npz")
+    assert result.code == 2
+    assert "--ids" in result.err

@@ -487,7 +487,7 @@ def test_top_and_stdout(run, files):
         (["--duplicate", "1e9"], 5, "smaller --duplicate"),
         (["--duplicate", "cosine=0.9"], 2, "--scale unit"),
         (["--duplicate", "near"], 2, "distance"),
-        (["--missing", "9"], 2, "--labels"),
+        (["--unlabeled", "9"], 2, "--labels"),
         (["-o", "a.txt"], 2, ".parquet"),
         (["--kernel", "linear"], 2, "distances"),
     ],

@@ -23,7 +23,7 @@ _COLUMNS = ("id", "score", "other", "label", "suggested", "detail")
 @options.file(
     "--labels", "A class per row, missing for some: empty, NaN, NA, or -1 among 0, 1."
 )
-@click.option("--missing", metavar="VALUE", help="One more value that is no label.")
+@options.unlabeled
 @click.option(
     "--duplicate",
     metavar="DISTANCE|cosine=NUMBER",
@@ -49,7 +49,7 @@ def command(
     features: str,
     output: str | None,
     labels: str | None,
-    missing: str | None,
+    unlabeled: str | None,
     top: int,
     max_findings: int | None,
     memory: int | None,
@@ -77,12 +77,12 @@ def command(
     """
     from nnkgraph.tasks.audit.table import SUFFIXES, content
 
-    if missing is not None and labels is None:
-        raise ParameterError("--missing is about labels: give --labels")
+    if unlabeled is not None and labels is None:
+        raise ParameterError("--unlabeled is about labels: give --labels")
     files.expect(features, labels)
     if output is not None:
         files.check_table(output, SUFFIXES, json=json)
-    x, y = _read(files, features, labels, missing)
+    x, y = _read(files, features, labels, unlabeled)
     shown = progress.Progress()
     found = nnkgraph.audit(x, y, memory=memory, progress=shown, **settings)
     failure = ""
@@ -103,7 +103,7 @@ def command(
 
 
 def _read(
-    files: Files, features: str, labels: str | None, missing: str | None
+    files: Files, features: str, labels: str | None, unlabeled: str | None
 ) -> tuple[nnkgraph.Features, nnkgraph.Labels | None]:
     """Read the features without the column of the labels, and the labels."""
     inside = label_columns(features, labels)
@@ -114,7 +114,7 @@ def _read(
         talk.summary(f"{features}: {what}")
     if labels is None:
         return x, None
-    y = files.labels(labels, known=x.ids, missing=missing, minus_one=True)
+    y = files.labels(labels, x, known=x.ids, missing=unlabeled, minus_one=True)
     say_order(features, x.ids, y, graph=False)
     return x, y
 

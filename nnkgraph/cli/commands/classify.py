@@ -146,13 +146,13 @@ def command(
     if inside:
         talk.summary(f"{train}: left out, because labels are no features: {inside[0]}")
     points = files.more_rows(test, test_ids) if test else None
-    y = files.labels(labels, known=x.ids, minus_one=True)
+    y = files.labels(labels, x, known=x.ids, minus_one=True)
     truth = marks = None
     if test_labels:
         known = points and points.ids
-        truth = files.labels(test_labels, known=known, minus_one=True)
+        truth = files.labels(test_labels, points, known=known, minus_one=True)
     if split:
-        marks = files.labels(split, known=x.ids)
+        marks = files.labels(split, x, known=x.ids)
     say_order(train, x.ids, y, marks, graph=False)
     stages = progress.Progress()
     found = nnkgraph.classify(

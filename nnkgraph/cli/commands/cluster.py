@@ -49,7 +49,7 @@ _LONGEST = 30
 )
 @options.seed("Clusters of another seed differ a little.")
 @options.file("--labels", "Classes of the nodes, to compare with.")
-@click.option("--missing", metavar="VALUE", help="One more value that is no label.")
+@options.unlabeled
 @click.option(
     "--top",
     type=types.whole(0),
@@ -62,7 +62,7 @@ def command(
     graph: str,
     output: str,
     labels: str | None,
-    missing: str | None,
+    unlabeled: str | None,
     top: int,
     files: Files,
     json: bool,
@@ -91,7 +91,7 @@ def command(
     files.check_table(output, CLUSTER_SUFFIXES, json=json)
     nodes, classes = read_graph(graph, files.format), None
     if labels is not None:
-        meaning: Any = {"missing": missing, "minus_one": True, "known": nodes.ids}
+        meaning: Any = {"missing": unlabeled, "minus_one": True, "known": nodes.ids}
         classes = files.labels(labels, **meaning)
         say_order(graph, nodes.ids, classes)
     stages = progress.Progress()

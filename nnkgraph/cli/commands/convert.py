@@ -43,7 +43,9 @@ def command(
     if labels is not None:
         formats.check_classes(output, format=to)
     elif any(value is not None for value in files.table.values()):
-        raise click.UsageError("--delimiter, --header and --id-column are for --labels")
+        raise click.UsageError(
+            "--delimiter, --decimal, --header and --id-column are for --labels"
+        )
     read, classes = read_graph(graph, from_), None
     if labels is not None:
         classes = files.labels(labels, known=read.ids, minus_one=True)

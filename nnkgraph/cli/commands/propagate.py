@@ -49,7 +49,14 @@ if TYPE_CHECKING:
     help="Leave out every known label in turn; OUTPUT says what it would be.",
 )
 @options.seed("For --sample, and for the folds of --check.")
-@click.option("--missing", metavar="VALUE", help="One more value that is no label.")
+@click.option(
+    "--unlabeled",
+    "--missing",
+    "unlabeled",
+    metavar="VALUE",
+    envvar="NNKGRAPH_PROPAGATE_MISSING",
+    help="One more value that is no label.",
+)
 @options.for_labels
 @options.shared("no_clobber json")
 def command(
@@ -63,7 +70,7 @@ def command(
     seed: int,
     files: Files,
     json: bool,
-    missing: str | None,
+    unlabeled: str | None,
 ) -> None:
     """Propagate LABELS over GRAPH by harmonic functions.
 
@@ -98,7 +105,7 @@ def command(
     files.expect(labels, truth, others=[graph])
     files.check_table(output, LABEL_SUFFIXES, json=json)
     nodes = read_graph(graph, files.format)
-    meaning = {"missing": missing, "minus_one": True, "known": nodes.ids}
+    meaning: Any = {"missing": unlabeled, "minus_one": True, "known": nodes.ids}
     known = files.labels(labels, **meaning)
     real = files.labels(truth, **meaning) if truth else None
     say_order(graph, nodes.ids, known, real)
@@ -172,7 +179,7 @@ def _say(graph: str, output: str, labels: str, about: dict[str, Any]) -> None:
     if not about["predicted"] + about["unreached"]:
         talk.warning(
             f"{output}: every node has a label already; name what stands for none with "
-            "--missing"
+            "--unlabeled"
         )
     if about["unreached"]:
         talk.warning(

@@ -64,7 +64,8 @@ def command(
         sparse: Any = "similarities" if gram else "rows"
         found["features"] = files.features(features, sparse=sparse)
     if labels is not None:
-        found["labels"] = files.labels(labels, known=nodes.ids, minus_one=True)
+        of = found.get("features")
+        found["labels"] = files.labels(labels, of, known=nodes.ids, minus_one=True)
     if clusters is not None:
         found["clusters"] = files.clusters(clusters, nodes.ids)
     if audit is not None:
