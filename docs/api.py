@@ -8,9 +8,11 @@ import inspect
 import re
 import textwrap
 from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import nnkgraph
+from nnkgraph.runtime import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +34,7 @@ def api() -> str:
         [
             "# API",
             "",
-            "The public names of `nnkgraph`, by their docstrings, made by `make reference`.",
+            "Public names of `nnkgraph` with their docstrings, by `make reference`.",
             "Tests run every example. [In Python](python.md) is where to start.",
             "",
             "## Functions",
@@ -101,7 +103,10 @@ def _module(name: str, module: Any) -> Iterator[str]:
         if getattr(value, "__module__", "") == module.__name__ and one[0] != "_"
     ]
     found = ((one, getattr(module, one)) for one in public)
-    named = [(one, v) for one, v in found if inspect.isclass(v) or inspect.isfunction(v)]
+    named = [pair for pair in found if callable(pair[1])]
+    if name in {"kernels", "methods"}:  # classes of plug-ins, by their own names
+        plugins = [registry.load(name, one) for one in registry.names(name)]
+        named = [(one.__name__, one) for one in plugins] + named
     yield from ("| | |", "|---|---|")
     for one, value in named:
         text = (inspect.getdoc(value) or "").partition("\n\n")[0]
@@ -123,9 +128,7 @@ def _signature(function: Any) -> str:
 
 
 def _wrapped(call: str) -> list[str]:
-    return textwrap.wrap(
-        call, 88, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
+    return textwrap.wrap(call, 80, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _docstring(text: str) -> Iterator[str]:
@@ -159,14 +162,11 @@ def _entries(body: str) -> Iterator[str]:
         yield f"{head}: {text}" if text else head
 
 
-def _fields(cls: Any) -> dict[str, str]:
+def _fields(cls: type) -> dict[str, str]:
     """Return the fields of a dataclass with the strings that stand below them."""
-    if not is_dataclass(cls):
-        return {}
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(tree, ast.ClassDef)
-    about = {field.name: "" for field in fields(cls)}
-    for one, after in zip(tree.body, tree.body[1:], strict=False):
+    about = {one.name: "" for one in fields(cls)} if is_dataclass(cls) else {}
+    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    for one, after in pairwise(tree.body if about else ()):
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
             value = after.value if isinstance(after, ast.Expr) else None
             if isinstance(value, ast.Constant) and isinstance(value.value, str):

@@ -5,6 +5,7 @@ A hook of mkdocs. Links between files are the same here, in a clone and on a for
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.pages import Page
 
 _HOME = Path(__file__).parents[2]
 _SHOWN = (
@@ -21,6 +23,7 @@ _SHOWN = (
     *("CITATION.cff", "LICENSE", "docs/*.md", "docs/*.png", "examples/*"),
     "paper/README.md",
 )
+_BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 _OTHERS = "How to"
 """Where pages stand that mkdocs.yml does not name."""
 
@@ -54,3 +57,11 @@ def _leaves(nav: Any) -> Iterator[str]:
     else:
         for entry in nav.values() if isinstance(nav, dict) else nav:
             yield from _leaves(entry)
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Return a page as this dialect of Markdown wants it."""
+    if page.file.src_uri == "README.md":
+        page.meta["hide"] = ["navigation"]  # a single page: nothing to list beside it
+    # On forges a bar in a table needs its backslash within code, too; here it is shown.
+    return _BAR.sub(lambda code: code[0].replace("\\|", "|"), markdown)
