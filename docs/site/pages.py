@@ -24,6 +24,7 @@ _SHOWN = (
     "paper/README.md",
 )
 _BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
+_VALUES = re.compile(r"<code>[^<]*\|[^<]*</code>")
 _OTHERS = "How to"
 """Where pages stand that mkdocs.yml does not name."""
 
@@ -65,3 +66,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         page.meta["hide"] = ["navigation"]  # a single page: nothing to list beside it
     # On forges a bar in a table needs its backslash within code, too; here it is shown.
     return _BAR.sub(lambda code: code[0].replace("\\|", "|"), markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Let the values of an option go on in the next line of a narrow cell."""
+    return _VALUES.sub(lambda code: code[0].replace("|", "|<wbr>"), html)

@@ -30,6 +30,8 @@ SETUP = ("make ", "pip install")
 """Commands that make the environment the tests run in."""
 
 CONFIG = ("--config", "c.toml")
+FOREIGN = {"--citation", "--help", "--requeue", "--signal", "--memory-limit"}
+"""Options of nnkgraph itself and of other programs that pages name."""
 
 
 def shell(command, folder):
@@ -186,6 +188,13 @@ def test_every_command_and_option_is_in_the_reference():
             for option in cli.get_command(context, name).params:
                 if option.param_type_name == "option":
                     assert all(f"`{one}`" in part for one in option.opts), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_options_that_are_named_exist(page):
+    known = set(re.findall(r"`(--[a-z-]+)`", REFERENCE)) | FOREIGN
+    named = set(re.findall(r"`[^`\n]*?(--[a-z][a-z-]*)", page.read_text()))
+    assert named <= known
 
 
 @pytest.mark.parametrize(
