@@ -30,7 +30,7 @@ SETUP = ("make ", "pip install")
 """Commands that make the environment the tests run in."""
 
 CONFIG = ("--config", "c.toml")
-FOREIGN = {"--citation", "--help", "--requeue", "--signal", "--memory-limit"}
+FOREIGN = {"--citation", "--data", "--help", "--requeue", "--signal", "--memory-limit"}
 """Options of nnkgraph itself and of other programs that pages name."""
 
 
