@@ -17,12 +17,12 @@ help:  ## show this help
 
 install: $(VENV)/installed  ## make a virtual environment with nnkgraph and its tools
 
-# What pictures need is enough for the demo; tests need more.
+# What pictures and clusters need is enough for the README; tests need more.
 $(VENV)/plot: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nnkgraph needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
-	@echo "installing nnkgraph and what pictures need into $(VENV): this takes about a minute"
+	@echo "installing nnkgraph and what pictures and clusters need into $(VENV): this takes about a minute"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[plot]'
+	$(BIN)/python -m pip install --quiet --editable '.[cluster,plot]'
 	@touch $@
 
 $(VENV)/installed: $(VENV)/plot
