@@ -10,19 +10,19 @@ PYTEST := pytest -n $(JOBS) --dist worksteal
 ROOM   ?= $(filter-out __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo quick test test-cluster browser coverage lint types check bench paper study fuzz picture tables reference samples dist clean
+.PHONY: help install demo quick test test-cluster browser coverage lint types check bench paper study fuzz picture tables reference docs samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
 
 install: $(VENV)/installed  ## make a virtual environment with nnkgraph and its tools
 
-# What pictures need is enough for the demo; tests need more.
+# What pictures and clusters need is enough for the README; tests need more.
 $(VENV)/plot: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nnkgraph needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
-	@echo "installing nnkgraph and what pictures need into $(VENV): this takes about a minute"
+	@echo "installing nnkgraph and what pictures and clusters need into $(VENV): this takes about a minute"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[plot]'
+	$(BIN)/python -m pip install --quiet --editable '.[cluster,plot]'
 	@touch $@
 
 $(VENV)/installed: $(VENV)/plot
@@ -63,14 +63,27 @@ $(DEMO)/digits_map.png: sample_data/digits.h5 $(VENV)/plot
 	$(BIN)/nnkgraph embed $(DEMO)/digits.npz -p 3 -o $(DEMO)/digits_map.npy
 	$(BIN)/nnkgraph plot $(DEMO)/digits.npz --coords $(DEMO)/digits_map.npy --axes 1,2 --labels $<::labels -o $@
 
-picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png $(DEMO)/digits_map.png  ## draw the README's pictures again
+$(DEMO)/speed.png: docs/search.md $(VENV)/plot
+	@mkdir -p $(@D)
+	$(BIN)/python -m bench.neighbors $@
+
+picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png $(DEMO)/digits_map.png $(DEMO)/speed.png  ## draw the README's pictures again
 	cp $^ docs/
 
-tables: $(VENV)/installed  ## print the README's tables of methods, kernels and searches
+tables: $(VENV)/installed  ## print the tables of methods, kernels and searches in docs/choices.md
 	@$(BIN)/python docs/reference.py methods kernels search
 
-reference: $(VENV)/installed  ## write docs/reference.md again
+reference: $(VENV)/installed  ## write docs/reference.md and docs/api.md again
 	$(BIN)/python docs/reference.py > docs/reference.md
+	$(BIN)/python docs/api.py > docs/api.md
+
+docs: $(VENV)/docs  ## build these pages as a site into build/docs/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+	@echo "Open build/docs/index.html"
+
+$(VENV)/docs: $(VENV)/plot
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
 
 samples: $(VENV)/installed  ## make sample_data/ again
 	$(BIN)/python sample_data/make.py

@@ -249,6 +249,56 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def draw_reached(found: list[dict[str, Any]], path: Path) -> None:
+    """Draw a bar for every search: seconds until it finds enough, a panel a set."""
+    from matplotlib import pyplot as plt
+
+    names = list(dict.fromkeys(line["set"] for line in found))
+    names = [name for name in names if len(_reached(found, name)) > 4]
+    figure, panels = plt.subplots(
+        1, len(names), figsize=(11, 3), squeeze=False, layout="constrained"
+    )
+    for panel, name in zip(panels[0], names, strict=True):
+        bars = _reached(found, name)
+        longest = max(line["seconds"] for line in bars if line["recall"] >= _ENOUGH)
+        for at, line in enumerate(bars):
+            recall, ours = line["recall"], line["search"].startswith("nnkgraph")
+            if recall < _ENOUGH:
+                panel.text(0, at, f" at most {recall:.2f}", va="center", color="0.4")
+                continue
+            panel.barh(at, line["seconds"], color="#b3541e" if ours else "#9fb4c1")
+            panel.text(
+                line["seconds"] + longest / 60,
+                at,
+                f"{line['seconds']:.0f} s, {recall:.3f}",
+                va="center",
+            )
+        panel.set_yticks(range(len(bars)), [line["search"] for line in bars])
+        panel.set(title=name, xlim=(0, 1.45 * longest), xticks=[])
+        panel.set_ylim(len(bars) - 0.5, -0.5)
+        panel.spines[["top", "right", "bottom"]].set_visible(False)
+    figure.supxlabel(f"seconds until recall is at least {_ENOUGH}, two threads")
+    figure.savefig(path, dpi=110)
+
+
+def _reached(found: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Return the fastest run of each search that finds enough, else its best."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for line in found:
+        if line["set"] == name and "recall" in line:
+            runs.setdefault(line["search"], []).append(line)
+
+    def order(line: dict[str, Any]) -> tuple[float, float]:
+        short = max(_ENOUGH - line["recall"], 0.0)
+        return short, line["seconds"]
+
+    return sorted((min(some, key=order) for some in runs.values()), key=order)
+
+
+_ENOUGH = 0.95
+"""Recall below which a search does not count as done in the README's picture."""
+
+_PAGE = HOME / "docs" / "search.md"
 _BEGIN, _END = "<!-- measured -->\n", "<!-- end -->\n"
 
 
@@ -257,10 +307,7 @@ def page(folder: Path | None, threads: int, only: str) -> None:
 
     Sets that were not measured this time keep their lines.
     """
-    path = HOME / "docs" / "search.md"
-    before, rest = path.read_text().split(_BEGIN)
-    old, after = rest.split(_END)
-    kept = [line for line in map(_line, old.splitlines()[2:]) if line]
+    before, kept, after = _parts()
     for found in measured(folder, threads, only):
         print(show(found), flush=True)
         kept = [line for line in kept if _key(line) != _key(found)] + [found]
@@ -268,8 +315,16 @@ def page(folder: Path | None, threads: int, only: str) -> None:
     kept.sort(key=lambda line: [*names, line["set"]].index(line["set"]))
     head = ["| data | search | knob | seconds | recall |", "|---|---|---|---|---|"]
     table = "\n".join([*head, *map(show, kept)])
-    path.write_text(f"{before}{_BEGIN}{table}\n{_END}{after}")
+    _PAGE.write_text(f"{before}{_BEGIN}{table}\n{_END}{after}")
     draw(kept, HOME / "docs" / "search.png")
+    draw_reached(kept, HOME / "docs" / "speed.png")
+
+
+def _parts() -> tuple[str, list[dict[str, Any]], str]:
+    """Return what docs/search.md has before its table, the rows, and what follows."""
+    before, rest = _PAGE.read_text().split(_BEGIN)
+    table, after = rest.split(_END)
+    return before, [row for row in map(_line, table.splitlines()[2:]) if row], after
 
 
 def _key(line: dict[str, Any]) -> tuple[str, ...]:
@@ -283,3 +338,7 @@ def _line(text: str) -> dict[str, Any] | None:
     if len(cells) == 5:
         return line | {"seconds": float(cells[3]), "recall": float(cells[4])}
     return line | {"failed": cells[3]} if len(cells) == 4 else None
+
+
+if __name__ == "__main__":
+    draw_reached(_parts()[1], Path(sys.argv[1]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,3 +236,53 @@ def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need once for all workers, before they start."""
     # One that fails is no concern of ours: tests will tell.
     subprocess.run([sys.executable, Path(__file__).with_name("warm.py")], check=False)
+
+
+# In a browser
+
+ARGUMENTS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--disable-dev-shm-usage", "--window-size=1280,1000"),
+)
+HAS_BROWSER = shutil.which("chromium") and shutil.which("chromedriver")
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A Chromium that notes what the console says and what is requested."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    if not HAS_BROWSER:
+        pytest.skip("there is no chromium here: make browser installs it")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for one in ARGUMENTS:
+        options.add_argument(one)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('browser')}")
+    logs = {"browser": "ALL", "performance": "ALL"}
+    options.set_capability("goog:loggingPrefs", logs)
+    service = Service(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+def requests(browser):
+    """The addresses that were asked for since the last time."""
+    entries = (json.loads(one["message"]) for one in browser.get_log("performance"))
+    sent = "Network.requestWillBeSent"
+    messages = [one["message"] for one in entries]
+    return [
+        one["params"]["request"]["url"] for one in messages if one["method"] == sent
+    ]
+
+
+def wait_for(condition):
+    """Wait until something is true; drawing is up to the browser's clock."""
+    until = time.monotonic() + 20
+    while not (found := condition()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found

@@ -74,3 +74,19 @@ def test_suites_are_named_and_json_is_for_scripts(monkeypatch, capsys):
     )
     assert wrong.returncode == 2
     assert b"no such suite: nothing" in wrong.stderr
+
+
+def test_the_picture_of_searches_takes_what_reaches_the_recall_first():
+    from bench import neighbors
+
+    runs = [("a", 3.0, 0.94), ("a", 5.0, 0.96), ("a", 9.0, 0.99), ("b", 1.0, 0.5)]
+    runs += [("b", 2.0, 0.9), ("c", 4.0, 0.95)]
+    found = [
+        {"set": "x", "search": name, "seconds": seconds, "recall": recall}
+        for name, seconds, recall in runs
+    ]
+    drawn = neighbors._reached(
+        [*found, {"set": "x", "search": "d", "failed": "no"}], "x"
+    )
+    shown = [(one["search"], one["seconds"]) for one in drawn]
+    assert shown == [("c", 4.0), ("a", 5.0), ("b", 2.0)]

@@ -15,7 +15,7 @@ import nnkgraph
 
 HOME = SAMPLES.parent
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
-FOR_CLONES = {"all", "bench", "dev", "paper"}
+FOR_CLONES = {"all", "bench", "dev", "docs", "paper"}
 """Those of others, and for work in a clone: no command of the program asks for them."""
 
 ROLL = SAMPLES / "swiss_roll.npy"
@@ -162,8 +162,8 @@ def test_every_extra_is_tried_below():
 
 
 @pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
-def test_every_extra_is_in_the_readme(extra):
-    assert f"\n| `{extra}` | " in (HOME / "README.md").read_text()
+def test_every_extra_is_explained(extra):
+    assert f"\n| `{extra}` | " in (HOME / "docs" / "install.md").read_text()
 
 
 def test_the_program_works_without_extras(program, bare, tmp_path):

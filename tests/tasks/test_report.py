@@ -3,13 +3,11 @@
 import base64
 import json
 import re
-import shutil
-import time
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from conftest import SAMPLES
+from conftest import SAMPLES, requests, wait_for
 from scipy.sparse import coo_array, csr_array
 
 from nnkgraph import formats
@@ -427,34 +425,6 @@ def test_what_cannot_be_is_refused(
 
 # In a browser
 
-ARGUMENTS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--disable-dev-shm-usage", "--window-size=1280,1000"),
-)
-HAS_BROWSER = shutil.which("chromium") and shutil.which("chromedriver")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """A Chromium that notes what the console says and what is requested."""
-    webdriver = pytest.importorskip("selenium.webdriver")
-    if not HAS_BROWSER:
-        pytest.skip("there is no chromium here: make browser installs it")
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for one in ARGUMENTS:
-        options.add_argument(one)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('browser')}")
-    logs = {"browser": "ALL", "performance": "ALL"}
-    options.set_capability("goog:loggingPrefs", logs)
-    service = Service(shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
-
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
@@ -485,16 +455,6 @@ def opened(browser, digits):
     return browser
 
 
-def requests(browser):
-    """The addresses that were asked for since the last time."""
-    entries = (json.loads(one["message"]) for one in browser.get_log("performance"))
-    sent = "Network.requestWillBeSent"
-    messages = [one["message"] for one in entries]
-    return [
-        one["params"]["request"]["url"] for one in messages if one["method"] == sent
-    ]
-
-
 def hover(browser, x, y):
     from selenium.webdriver import ActionChains
 
@@ -505,15 +465,6 @@ def hover(browser, x, y):
         canvas, round(x - box["width"] / 2), round(y - box["height"] / 2)
     )
     actions.perform()
-
-
-def wait_for(condition):
-    """Wait until something is true; drawing is up to the browser's clock."""
-    until = time.monotonic() + 20
-    while not (found := condition()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return found
 
 
 def pixels(browser):
