@@ -28,6 +28,7 @@ from nnkgraph.data import (
 )
 from nnkgraph.data.checks import mismatch
 from nnkgraph.data.duplicates import Rows, first_equal
+from nnkgraph.data.rows import in_form_of
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
@@ -79,6 +80,7 @@ def query(
     if chosen.get("duplicates", "merge") != "merge":
         raise ParameterError("identical rows count as one where queries are answered")
     data, queries = features_of(data), features_of(queries, name="queries")
+    queries = in_form_of(data.x, queries)
     if graph is None:
         k = chosen.pop("k", None)
         settings = Settings.of(data, **chosen)

@@ -217,21 +217,22 @@ class Files:
         """Write a file, whole or not at all."""
         formats.write_file(output, content)
 
-    def features(self, spec: str, *, kernel: str = "", sparse: Sparse = "") -> Features:
+    def features(self, spec: str, *, kernel: str = "") -> Features:
         """Read the file that has to have the columns.
 
-        A sparse matrix is taken as `sparse` says, or for the similarities that a
-        `kernel` may be about.
+        A sparse matrix has rows that stay sparse, or the similarities that a `kernel`
+        may be about.
         """
+        sparse: Sparse = "rows"
         if kernel and registry.create("kernels", kernel).base == "gram":
             sparse = "similarities"
         told = self.told(spec, self.format, strict=True)
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 
-    def more_rows(self, spec: str, *, sparse: Sparse = "") -> Features:
+    def more_rows(self, spec: str) -> Features:
         """Read further rows of the same kind."""
         told = {"dropped_before": self._before, **self.told(spec, self.format)}
-        return _read_features(spec, format=self.format, sparse=sparse, **told)
+        return _read_features(spec, format=self.format, **told)
 
     def coordinates(
         self,
@@ -244,6 +245,7 @@ class Files:
         """Read places of nodes that have these ids."""
         told = {"dropped_before": self._before, **self.told(spec, format)}
         own: dict[str, Any] = {"for_nodes": True, "known": known, "gaps": gaps}
+        own["sparse"] = "dense"
         return _read_features(spec, format=format, **told, **own)
 
     def labels(self, spec: str, **how: Any) -> Labels:

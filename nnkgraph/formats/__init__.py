@@ -111,7 +111,7 @@ def read_features(
     id_column: str | None = None,
     delimiter: str | None = None,
     drop: Sequence[str] = (),
-    sparse: Sparse = "",
+    sparse: Sparse = "rows",
     gaps: bool = False,
     dropped_before: bool = False,
     absent: Callable[[], None] | None = None,
@@ -140,8 +140,8 @@ def read_features(
         Columns of a table that are left out: names, or numbers from 0; one text may
         hold several with commas between them.
     sparse
-        What a sparse matrix is taken for: "similarities", for kernel precomputed, or
-        "rows" of features that stay sparse; by default features that become dense.
+        What a sparse matrix is taken for: "rows" of features that stay sparse, "dense"
+        ones, or "similarities", for kernel precomputed.
     gaps
         Whether NaN may stand for values that are not there, as in coordinates.
     dropped_before, absent, for_nodes

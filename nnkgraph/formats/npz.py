@@ -370,10 +370,10 @@ def _inside(archive: Archive, n: int, d: int) -> coo_array:
 def sparse_features(
     rows: SparseRows, ids: Sequence[str] | None, name: str, options: TextOptions
 ) -> Features:
-    """Return sparse features as they are, or dense where nobody takes sparse ones."""
+    """Return sparse features as they are, or dense where they have to be."""
     if ids is not None:
         ids = check_ids(ids, rows, name)  # type: ignore[arg-type]
-    if options.sparse == "rows":
+    if options.sparse != "dense":
         return Features(rows, ids, name)
     n, d = rows.shape
     check_fits(16 * n * d, name, f"the dense form of {n:,} x {d:,} sparse features")

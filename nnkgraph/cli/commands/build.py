@@ -65,7 +65,7 @@ def _build_one(
     with run.within(memory):
         with run("read"):
             kernel = settings["kernel"]
-            matrix = job.files.features(job.features, kernel=kernel, sparse="rows")
+            matrix = job.files.features(job.features, kernel=kernel)
         if place:
             place.check(matrix)
         elif not job.shard:

@@ -58,8 +58,7 @@ def command(
     nodes, found = read_graph(graph), dict[str, Any]()
     gram = str(nodes.provenance.get("kernel", "")).startswith("precomputed")
     if features is not None:
-        sparse: Any = "similarities" if gram else "rows"
-        found["features"] = files.features(features, sparse=sparse)
+        found["features"] = files.features(features, kernel="precomputed" * gram)
     if labels is not None:
         found["labels"] = files.labels(labels, known=nodes.ids, minus_one=True)
     if clusters is not None:

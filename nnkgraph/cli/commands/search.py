@@ -64,7 +64,7 @@ def command(
     with run.within(memory):
         with run("read"):
             kernel = settings["kernel"]
-            matrix = files.features(features, kernel=kernel, sparse="rows")
+            matrix = files.features(features, kernel=kernel)
         running: dict[str, Any] = {"resume": resume, "progress": run}
         running["shared_dir"] = folder_of(output)
         if shard is None:

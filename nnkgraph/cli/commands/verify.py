@@ -46,7 +46,7 @@ def command(features: str, graph: str, files: Files, json: bool, **draw: Any) ->
     known = read_graph(graph, files.split_format(graph))
     kernel = str(known.provenance.get("kernel", ""))
     gram = kernel.partition(":")[0] == "precomputed"  # others may be gone by now
-    matrix = files.features(features, sparse="similarities" if gram else "")
+    matrix = files.features(features, kernel="precomputed" * gram)
     found = nnkgraph.verify(
         matrix, known, name=graph, progress=progress.Progress(), **draw
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nnkgraph.data.rows import dense_rows
 from nnkgraph.data.scaling import scaled
 from nnkgraph.errors import InputError
 from nnkgraph.tasks.plot import new_figure
@@ -98,9 +99,9 @@ def places(
         return np.asarray(coordinates.x, np.float64), 1.0
     x = scaled(features.x, found.facts["scale"], features.name)
     if not is_projected(features, coordinates):
-        return np.asarray(x, np.float64), 1.0
+        return dense_rows(x), 1.0
     at = np.full((len(x), 2), np.nan)
-    at[shown], share = projected(np.asarray(x[shown], np.float64))
+    at[shown], share = projected(dense_rows(x[np.array(shown)]))
     return at, share
 
 

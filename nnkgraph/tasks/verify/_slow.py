@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import nnls
 
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 EPS = 2.0**-53
 _VALUES = 1 << 25  # pair values that are held at once
+_PAIRS = 1 << 14  # pairs of sparse rows whose difference is
 _CHOICES = 32  # sets of candidates to try where rounding decides on the k best
 
 
@@ -68,7 +69,7 @@ class Space:
     @classmethod
     def of(cls, x: Any, recipe: Recipe) -> Space:
         """Scale the rows and leave out copies, as the graph says it was done."""
-        if isinstance(x, SparseGram):
+        if isinstance(x, SparseGram | SparseRows):
             x = x.matrix()
         x = _scaled(x, recipe.scale, recipe.scaling)
         if recipe.kernel == "cosine":
@@ -91,11 +92,10 @@ class Space:
         """Relative error that a pair's value may have; 0 where there is none."""
         if self.recipe.kernel == "precomputed":
             return 0.0
-        whole = self.recipe.plain and all(
-            bool((b == np.rint(b)).all()) for _, b in self._chunks()
-        )
+        chunks = [self.x.data] if self.sparse else (b for _, b in self._chunks())
+        whole = self.recipe.plain and all(bool((b == np.rint(b)).all()) for b in chunks)
         d = self.x.shape[1]
-        if whole and 4.0 * d * max(1.0, float(np.abs(self.x).max())) ** 2 < 2.0**53:
+        if whole and 4.0 * d * max(1.0, float(abs(self.x).max())) ** 2 < 2.0**53:
             return 0.0  # integers: sums of squares and products are exact
         return float(2.0 * (d + 8) * EPS)
 
@@ -104,11 +104,25 @@ class Space:
         """Difference that distances may have by the rounding of scaled rows."""
         if self.recipe.kernel != "cosine" and self.recipe.scale == "none":
             return 0.0
-        return float(64 * EPS * self.x.shape[1] * np.abs(self.x).max())
+        return float(64 * EPS * self.x.shape[1] * abs(self.x).max())
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only what is not zero is stored."""
+        return hasattr(self.x, "toarray")
 
     def rows(self, index: Any) -> Any:
         """Return some rows in float64."""
-        return np.asarray(self.x[index], np.float64)
+        some = self.x[index]
+        return np.asarray(some.toarray() if self.sparse else some, np.float64)
+
+    def both(self, a: IndexArray, b: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return two sets of rows; of sparse ones the columns that any row stores."""
+        if not self.sparse:
+            return self.rows(a), self.rows(b)
+        p, q = self.x[a], self.x[b]
+        used = np.unique(np.concatenate([p.indices, q.indices]))
+        return p[:, used].toarray(), q[:, used].toarray()
 
     def _chunks(self) -> Iterator[tuple[slice, FloatArray]]:
         size = max(1, _VALUES // (8 * max(1, self.x.shape[1])))
@@ -122,7 +136,7 @@ class Space:
         if near == "gram":
             part = self.x[a][:, b]
             return -np.asarray(part.toarray() if hasattr(part, "toarray") else part)
-        p, q = self.rows(a), self.rows(b)
+        p, q = self.both(a, b)
         if near == "similarity":
             return -np.asarray(self.recipe.plugin(p, q), np.float64)
         if near == "squared-distance":
@@ -140,7 +154,19 @@ class Space:
         return np.asarray(total) / self.n
 
     @cached_property
+    def _squares(self) -> FloatArray:
+        """Every sparse row's product with itself."""
+        squares: FloatArray = self.x.multiply(self.x).sum(axis=1)
+        return squares
+
+    @cached_property
+    def _columns(self) -> Any:
+        return self.x.T.tocsr()
+
+    @cached_property
     def _longest(self) -> float:
+        if self.sparse:
+            return float(self._squares.max())
         moved = self._center if self.recipe.nearness == "squared-distance" else 0.0
         return max(float(np.square(b - moved).sum(1).max()) for _, b in self._chunks())
 
@@ -151,6 +177,12 @@ class Space:
             return self.pair_values(nodes, np.arange(self.n)), 0.0
         out = np.empty((len(nodes), self.n))
         squared, even = near == "squared-distance", near == "absolute-product"
+        error = (self.x.shape[1] + 8) * self._longest + abs(shift)
+        if self.sparse:
+            out = -(self.x[nodes] @ self._columns).toarray()
+            if squared:
+                out = self._squares[nodes, np.newaxis] + self._squares + 2 * out
+            return out, 8.0 * EPS * error
         origin = self._center if squared else 0.0
         moved = self.rows(nodes) - origin
         own = np.square(moved).sum(axis=1)[:, np.newaxis]
@@ -161,7 +193,6 @@ class Space:
                 out[:, part] = own + np.square(there).sum(axis=1) - 2 * product
             else:
                 out[:, part] = -np.abs(product + shift) if even else -product
-        error = (self.x.shape[1] + 8) * self._longest + abs(shift)
         return out, 8.0 * EPS * error
 
     def shortlists(
@@ -174,7 +205,7 @@ class Space:
             rough, error = self._rough(some)
             for node, line in zip(some, rough, strict=True):
                 line[node] = np.inf
-                if hasattr(self.x, "toarray"):
+                if self.sparse and self.recipe.nearness == "gram":
                     line[line == 0.0] = np.inf  # what is not stored is no candidate
                 m = min(k, int(np.isfinite(line).sum()))
                 bound = limit
@@ -220,6 +251,11 @@ class Space:
 def _scaled(x: Any, how: str, known: Scaling | None = None) -> Any:
     if how == "none":
         return x
+    if how == "unit" and hasattr(x, "toarray"):
+        power = np.exp2(np.floor(np.log2(abs(x).max(axis=1).toarray().ravel())))
+        wide = x.multiply(1.0 / power[:, np.newaxis]).tocsr()
+        length = np.sqrt(wide.multiply(wide).sum(axis=1))
+        return wide.multiply(1.0 / length[:, np.newaxis]).tocsr()
     wide = np.asarray(x, np.float64)
     if how == "unit":
         # a power of two first, which is exact: identical directions stay identical
@@ -242,10 +278,18 @@ def _first_equal(x: Any) -> IndexArray:
     """Return, for every row, the lowest row with the same values."""
     known: dict[bytes, int] = {}
     first = np.empty(x.shape[0], np.int64)
+    sparse = hasattr(x, "toarray")
+    if sparse:
+        x = x.copy()
+        x.eliminate_zeros()
+        ends = x.indptr.tolist()
     for i in range(x.shape[0]):
-        row = x[[i]].toarray() if hasattr(x, "toarray") else x[i]
-        values = np.asarray(row) + 0.0  # minus zero is zero
-        first[i] = known.setdefault(values.tobytes(), i)
+        if sparse:
+            part = slice(ends[i], ends[i + 1])
+            key = x.indices[part].tobytes() + x.data[part].tobytes()
+        else:
+            key = (np.asarray(x[i]) + 0.0).tobytes()  # minus zero is zero
+        first[i] = known.setdefault(key, i)
     return first
 
 
@@ -264,8 +308,14 @@ def lengths(space: Space, a: IndexArray, b: IndexArray) -> FloatArray | None:
     if near not in {"squared-distance", "l1-distance"}:
         return None
     size = max(1, _VALUES // (8 * space.x.shape[1]))
+    if space.sparse:
+        size = _PAIRS
     for start in range(0, len(a), size):
         part = slice(start, start + size)
+        if space.sparse:
+            lost = space.x[a[part]] - space.x[b[part]]
+            out[part] = np.sqrt(lost.multiply(lost).sum(axis=1))
+            continue
         apart = space.rows(a[part]) - space.rows(b[part])
         city = near == "l1-distance"
         out[part] = np.abs(apart).sum(1) if city else np.sqrt(np.square(apart).sum(1))
@@ -310,7 +360,7 @@ def _similar(
         return np.exp(least - value), float(np.exp(-least))
     if recipe.kernel in {"precomputed", "function"}:
         return -space.pair_values(a, b), 1.0
-    p, q = space.rows(a), space.rows(b)
+    p, q = space.both(a, b)
     product = np.array([(q * row).sum(axis=1) for row in p]).reshape(len(a), len(b))
     if recipe.kernel == "cosine":
         return 0.5 + 0.5 * product, 1.0
