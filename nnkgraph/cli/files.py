@@ -142,6 +142,7 @@ _action = _Action(_HANDLER(_replace), flags=_SIGINFO)
 
 
 _TEXT = (".csv", ".tsv", ".txt", ".gz")
+_MATRIX = (".mtx", ".mtx.gz")
 _COLUMNS = (".parquet",)
 
 
@@ -306,10 +307,11 @@ class Files:
 
 def _kind(spec: str, format_: str | None = None) -> str:
     """Return whether a file is text, has columns without being text, or neither."""
-    name = formats.split_item(spec)[0].lower() if format_ is None else f".{format_}"
-    if name.endswith(_COLUMNS):
+    name = formats.split_item(spec)[0] if format_ is None else f".{format_}"
+    if name.lower().endswith(_COLUMNS):
         return "columns"
-    known = formats.is_known(name, "read_features") and not name.endswith(_TEXT)
+    text = name.lower().endswith(_TEXT) and not name.lower().endswith(_MATRIX)
+    known = formats.is_known(name, "read_features") and not text
     return "" if known else "text"
 
 

@@ -12,6 +12,7 @@ from nnkgraph.errors import InputError
 from nnkgraph.formats import _hdf5
 from nnkgraph.formats._columns import as_array, pick_column
 from nnkgraph.formats._hdf5 import check_dataset, contents, find, has, open_h5, walk
+from nnkgraph.formats._tenx import unique_names
 from nnkgraph.formats.h5 import H5, read_array
 from nnkgraph.formats.npz import sparse_features, sparse_rows
 from nnkgraph.runtime.archive import check_real
@@ -154,7 +155,9 @@ def read_sparse(group: h5py.Group, source: Source) -> SparseRows:
     """Return a sparse matrix, checked."""
     from scipy.sparse import csc_array, csr_array
 
-    by_rows, shape = sparse_kind(group) == "csr", _shape(group, source)
+    by_rows = sparse_kind(group) == "csr"
+    known = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    shape = extents(known, group.name, source.name)
     parts = compressed(group, shape if by_rows else shape[::-1], source)
     kind: Any = csr_array if by_rows else csc_array
     return sparse_rows(kind(parts, shape, copy=False), source.name)
@@ -189,13 +192,13 @@ def compressed(
     return data, indices.astype(starts.dtype), starts
 
 
-def _shape(group: h5py.Group, source: Source) -> tuple[int, int]:
-    known = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    extents = np.asarray(known)
-    good = extents.shape == (2,) and extents.dtype.kind in "iu"
-    if not good or extents.min() < 0 or extents.max() >= 2**40:
-        raise InputError(f"{source.name}: {show(group.name)} has no two extents")
-    return int(extents[0]), int(extents[1])
+def extents(known: Any, path: str, name: str) -> tuple[int, int]:
+    """Return the two extents that a matrix says it has."""
+    found = np.asarray(known)
+    good = found.shape == (2,) and found.dtype.kind in "iu"
+    if not good or found.min() < 0 or found.max() >= 2**40:
+        raise InputError(f"{name}: {show(path)} has no two extents")
+    return int(found[0]), int(found[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +262,7 @@ def _names_of(file: Any, rows: int, source: Source, note: Note) -> list[str] | N
     if count_cells(file, source) != rows:
         return None  # a matrix of genes, or of something else
     names = cell_names(file, source)
-    if names is not None and len(set(names)) != len(names):
-        note(f"{source.name}: names of cells repeat; cells are known by their numbers")
-        return None
-    return names
+    return None if names is None else unique_names(names, note, source.name)
 
 
 def _column(file: h5py.File, source: Source) -> NDArray[Any]:
