@@ -136,9 +136,10 @@ def query(
     stored = settings.stored(
         sigma=kernel.bandwidth(found), search=found.backend, scaling=run.scaling
     )
-    names = ("method", "kernel", "metric", "sigma", "k", "scale", "search", "seed")
+    names = {"method", "kernel", "metric", "sigma", "k", "scale", "search", "seed"}
+    names |= {"pca", "pca_share"}
     known = {
-        **{name: stored[name] for name in names},
+        **{name: one for name, one in stored.items() if name in names},
         "normalize": normalize,
         "exclude_identical": exclude_identical,
     }

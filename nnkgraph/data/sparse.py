@@ -181,6 +181,20 @@ class SparseRows:
 
         return csr_array((self.data, self.indices, self.indptr), self.shape)
 
+    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return every column's mean, least, largest and sum of squares off the mean.
+
+        They follow from what is stored.
+        """
+        (n, d), matrix = self.shape, self.matrix()
+        mean = np.bincount(self.indices, self.data, d) / n
+        ends: Any = matrix.min(axis=0), matrix.max(axis=0)
+        low, high = (np.ravel(one.toarray()) for one in ends)
+        missing = n - np.bincount(self.indices, minlength=d)
+        away = np.square(self.data - mean[self.indices])
+        square = np.bincount(self.indices, away, d) + missing * mean**2
+        return mean, low, high, square
+
     def transposed(self) -> SparseRows:
         """Return the columns as rows."""
         turned = self.matrix().T.tocsr()

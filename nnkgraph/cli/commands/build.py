@@ -27,7 +27,7 @@ _MIN_DEGREE = 3
 
 _GRAPH_SAYS = (
     "preset k method kernel sigma search symmetrize min_weight min_degree weights "
-    "connect grow max_k digits scale duplicates seed"
+    "connect grow max_k digits scale pca duplicates seed"
 )
 """What --like answers."""
 
@@ -129,6 +129,7 @@ def _like(
     search = search if search in {"exact", "kdtree"} else "auto"
     k, scale = known.get("k"), known.get("scale", "none")
     shown |= {"k": k if type(k) is int else None, "scale": scale, "search": search}
+    shown["pca"] = known.get("pca")
     return {**settings, **shown, "like": graph}
 
 
@@ -321,10 +322,10 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
         check_shards(plan)
     for path in plan.search.reads:
         formats.read_candidates(path)
-    n, d = matrix.x.shape
-    chosen_search, why = plan.search.chosen(matrix.x, plan.k, plan.kernel.nearness)
+    (n, d), seen = matrix.x.shape, plan.seen(matrix)
+    chosen_search, why = plan.search.chosen(seen, plan.k, plan.kernel.nearness)
     search = registry.spec(chosen_search) + (f" ({why})" if why else "")
-    seconds = estimated_seconds(matrix.x, plan.k)
+    seconds = estimated_seconds(seen, plan.k)
     span = None if shard is None else shard.rows(n)
     needed = estimate(matrix, plan, running, seconds, span)
     part = "" if shard is None else f" as shard {shard}"
@@ -332,9 +333,9 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     talk.summary(
         f"{job.features}: {n} x {d}, readable and finite; would be built with "
-        f"k {plan.k}, method {settings['method']}, kernel {settings['kernel']}, search "
-        f"{search}, rule {plan.rule}, {workers} workers, into "
-        f"{job.output}{part}"
+        f"{'' if plan.pca is None else f'pca {plan.pca}, '}k {plan.k}, method "
+        f"{settings['method']}, kernel {settings['kernel']}, search {search}, rule "
+        f"{plan.rule}, {workers} workers, into {job.output}{part}"
     )
     talk.summary(
         f"{job.features}: about {in_words(needed.memory)} of memory, "
@@ -432,7 +433,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     metavar="SHARE",
     help="Fail where the estimated recall of the search is below this.",
 )
-@options.shared("scale duplicates workers executor")
+@options.shared("scale pca duplicates workers executor")
 @options.shared("shard memory resume block_timeout seed")
 @options.for_features
 @options.shared("no_clobber")

@@ -441,6 +441,7 @@ def classify(
     kernel: str = "gaussian",
     search: str = "auto",
     scale: str = "none",
+    pca: int | None = None,
     seed: int = 0,
     preset: str | None = None,
     predict: bool = False,
@@ -497,6 +498,7 @@ def classify(
             "kernel": kernel,
             "search": search,
             "scale": scale,
+            "pca": pca,
             "seed": seed,
             "preset": preset,
         },
@@ -530,6 +532,7 @@ def classify(
         "cv": count or None,
         "kernel": kernel,
         "scale": scale,
+        **({} if pca is None else {"pca": pca}),
         "seed": seed,
     }
     return Classified(

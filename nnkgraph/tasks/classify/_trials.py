@@ -210,7 +210,7 @@ def run_split(
     All are scaled by the rows that learn, which are searched once for the largest k.
     """
     settings, pool = trials[0].settings, run.pool
-    scaling = Scaling.of(x, settings.scale)
+    scaling = Scaling.of(x, settings.scale, settings.pca, names[0])
     x, points = (
         settings.kernel.prepare(scaling.applied(one, name), name)
         for one, name in zip((x, points), names, strict=True)

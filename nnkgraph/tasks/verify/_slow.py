@@ -68,12 +68,19 @@ class Space:
 
     @classmethod
     def of(cls, x: Any, recipe: Recipe) -> Space:
-        """Scale the rows and leave out copies, as the graph says it was done."""
-        if isinstance(x, SparseGram | SparseRows):
-            x = x.matrix()
-        x = _scaled(x, recipe.scale, recipe.scaling)
+        """Scale the rows and leave out copies, as the graph says it was done.
+
+        Coordinates along components are those of the build, digit by digit: identical
+        ones are copies. `components_check` looks at them.
+        """
+        if recipe.pca is not None and recipe.scaling is not None:
+            x = recipe.scaling.applied(x, "the features")
+        else:
+            if isinstance(x, SparseGram | SparseRows):
+                x = x.matrix()
+            x = scaled(x, recipe.scale, recipe.scaling)
         if recipe.kernel == "cosine":
-            x = _scaled(x, "unit")
+            x = scaled(x, "unit")
         first = _first_equal(x)
         every = np.arange(len(first))
         merge = recipe.duplicates == "merge"
@@ -248,7 +255,8 @@ class Space:
         return float(self.rounding * wide)
 
 
-def _scaled(x: Any, how: str, known: Scaling | None = None) -> Any:
+def scaled(x: Any, how: str, known: Scaling | None = None) -> Any:
+    """Return scaled rows; the numbers of a scaling may be known."""
     if how == "none":
         return x
     if how == "unit" and hasattr(x, "toarray"):
