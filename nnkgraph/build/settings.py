@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -322,6 +323,10 @@ class Settings:
         How directions are joined, what is written and by how many workers plays no
         part: such options may change from one run to the next.
         """
+        numbers = self.scaling.stored() if self.scaling else {}
+        if "projection" in numbers:  # long, and only to be compared
+            text = "".join(numbers["projection"].values()).encode()
+            numbers["projection"] = hashlib.sha256(text).hexdigest()
         return {
             "schema": 1,
             "nnkgraph": __version__,
@@ -338,7 +343,7 @@ class Settings:
             **({} if self.pca is None else {"pca": self.pca}),
             "duplicates": self.duplicates,
             "seed": self.seed,
-            **(self.scaling.stored() if self.scaling else {}),
+            **numbers,
         }
 
     def _check_sparse(self) -> None:

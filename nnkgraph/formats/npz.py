@@ -260,7 +260,10 @@ def graph_members(graph: Graph) -> dict[str, Any]:
     """Return all but the edges of a graph as arrays to be written."""
     members = extra_members(Extras(*(getattr(graph, one) for one in _base.EXTRAS)))
     members["directed"] = np.array(graph.directed)
-    members["provenance"] = np.array(_graphs.provenance_text(graph.provenance))
+    text = _graphs.provenance_text(graph.provenance)
+    # NumPy's text takes four bytes a character: too many where components are in it.
+    long = graph.provenance.get("pca") is not None
+    members["provenance"] = np.array(text.encode() if long else text)
     return members | _updatable_members(graph.updatable)
 
 
