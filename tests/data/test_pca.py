@@ -266,22 +266,19 @@ def test_identical_rows_stay_identical(files):
         assert graph.report["duplicates"] == 2
 
 
-@pytest.mark.parametrize("part", ["axes", "center", "turned"])
+@pytest.mark.parametrize("part", ["axes", "turned"])
 def test_other_components_are_found_out(part):
     x = table()
     graph = nnkgraph.build_graph(x, k=6, pca=3)
     seen = Projection.read(graph.provenance)
-    axes, center = seen.axes.copy(), seen.center.copy()
+    axes = seen.axes.copy()
     if part == "axes":
         axes[0] *= 1.001
-    elif part == "center":
-        center += 0.01
     else:  # other axes of the same plane are not principal
         axes[:2] = [[0.8, 0.6], [0.6, -0.8]] @ axes[:2]
-    graph.provenance.update(Projection(center, axes, seen.share).stored())
+    graph.provenance.update(Projection(seen.center, axes, seen.share).stored())
     failed = {check.name for check in nnkgraph.verify(x, graph).failed}
-    assert failed
-    assert ("components" in failed) == (part != "center")
+    assert "components" in failed
 
 
 @pytest.mark.parametrize("command", ["compare", "doctor", "audit", "classify"])
