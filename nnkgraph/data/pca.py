@@ -31,6 +31,9 @@ _EXACT, _EXACT_SPARSE = 4000, 1000
 _MOST = 1 << 24
 """Numbers that a graph stores of a projection at most."""
 
+_BLOCK = 1024
+"""Rows or columns that are centered at once."""
+
 _RESTARTS = 1000
 _TIED = 1 - 1e-6  # entries of this share of the largest count as equally large
 
@@ -173,16 +176,21 @@ def _by_rows(block: FloatArray) -> Any:
     return csr_array((block.ravel(), places, ends.astype(np.int32)), (b, d))
 
 
+def _slices(count: int) -> Iterator[slice]:
+    """Cut rows, or columns, into blocks that do not depend on the memory there is."""
+    return (slice(start, start + _BLOCK) for start in range(0, count, _BLOCK))
+
+
 def _centered(x: Any, center: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     """Yield blocks of rows less the center."""
-    for rows in row_slices(len(x), 8 * x.shape[1], fixed=True):
+    for rows in _slices(len(x)):
         yield rows, dense_rows(x[rows]) - center
 
 
 def _turned(x: Any, center: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     """Yield blocks of columns less the center, each a row."""
     columns = x.transposed() if isinstance(x, SparseRows) else x.T
-    for some in row_slices(x.shape[1], 8 * len(x), fixed=True):
+    for some in _slices(x.shape[1]):
         yield some, dense_rows(columns[some]) - center[some, np.newaxis]
 
 
