@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.data import Features, SparseGram, SparseRows
-from nnkgraph.data.pca import memory_of
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.runtime import limits, registry
 from nnkgraph.runtime.arrays import memory_limit
@@ -85,6 +84,8 @@ def estimate(
     if not isinstance(given, np.memmap):
         fixed += read
     if settings.pca is not None:
+        from nnkgraph.data.pca import memory_of
+
         fixed += memory_of(given, settings.pca)
     if not settings.method.local:
         fixed += 8 * lists

@@ -17,7 +17,6 @@ from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.data.pca import check_count
 from nnkgraph.data.scaling import SCALES, Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -160,6 +159,8 @@ class Settings:
         number = _checked_k(k, features)
         made = replace(made, k=number, max_k=max_k or 8 * number)
         if made.pca is not None and made.scaling is None:
+            from nnkgraph.data.pca import check_count
+
             check_count(made.pca, features.x.shape, features.name)
         seen = made.seen(features)
         if made.connect != "none":

@@ -7,7 +7,7 @@ from nnkgraph.cli import talk
 _HEADINGS = {
     "Input": "--features --labels --truth --missing --test --test-labels --split "
     "--test-size --add --remove --graph --coords --beside --values --id-column "
-    "--drop --header --delimiter --format --scale --duplicates",
+    "--drop --header --delimiter --format --scale --pca --duplicates",
     "Neighbors": "--like --preset --k --method --kernel --sigma --lc --cv --search "
     "--min-recall --grow --max-k --k-check --normalize --exclude-identical",
     "Edges": "--symmetrize --min-weight --min-degree --weights --connect",

@@ -9,7 +9,6 @@ import numpy as np
 
 from nnkgraph.data import SparseRows
 from nnkgraph.data.pairs import cross_values
-from nnkgraph.data.pca import Projection, check_count
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.arrays import new_array, row_slices
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nnkgraph.data import FloatArray
+    from nnkgraph.data.pca import Projection
 
 SCALES = ("none", "standard", "minmax", "unit")
 
@@ -41,6 +41,8 @@ class Scaling:
         made = cls(how, *_ends(x, how))
         if pca is None:
             return made
+        from nnkgraph.data.pca import Projection, check_count
+
         check_count(pca, x.shape, name)  # before any work
         seen, shift = made._seen(x, name), made._shift(x)
         return replace(made, projection=Projection.of(seen, pca, name, shift))
@@ -58,6 +60,8 @@ class Scaling:
         if known is not None:
             low, width = (np.array(known[one], np.float64) for one in ("low", "width"))
         if stored.get("pca") is not None:
+            from nnkgraph.data.pca import Projection
+
             projection = Projection.read(stored)
         if known is None and projection is None:
             return None

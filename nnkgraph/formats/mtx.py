@@ -158,7 +158,8 @@ def _numbers(
         except ValueError:
             good = False
         if not good:
-            at = [_is_line(one, width) for one in lines].index(False)
+            wrong = (at for at, one in enumerate(lines) if not _is_line(one, width))
+            at = next(wrong, 0)
             raise InputError(
                 f"{name}: line {line + at + 1}: {show(lines[at].strip()[:40])!r} is no "
                 f"entry of {_ENTRIES[width]}"
