@@ -95,8 +95,10 @@ class SparseRows:
     dtype: ClassVar[Any] = np.dtype(np.float64)
 
     @classmethod
-    def of(cls, matrix: Any, name: str) -> SparseRows:
+    def of(cls, matrix: Any, name: str, *, copy: bool = True) -> SparseRows:
         """Return a scipy matrix in this form, once its values were checked.
+
+        Without a copy the matrix may be changed.
 
         Raises
         ------
@@ -111,7 +113,7 @@ class SparseRows:
         if 0 in matrix.shape:
             raise InputError(f"{name}: the matrix {matrix.shape} has no values")
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = matrix.tocsr().astype(np.float64)
+            rows = matrix.tocsr().astype(np.float64, copy=copy)
         rows.sum_duplicates()
         rows.eliminate_zeros()
         bad = ~np.isfinite(rows.data)

@@ -23,7 +23,7 @@ FOLDER = "/"
 def matrix_of(folder: str) -> str | None:
     """Return the matrix in a folder of 10x Genomics, or None for anything else."""
     paths = (os.path.join(folder, one) for one in ("matrix.mtx", "matrix.mtx.gz"))  # noqa: PTH118 - any string
-    return next(filter(os.path.isfile, paths), None)
+    return next(filter(os.path.isfile, paths), None) if folder else None
 
 
 def split_item(spec: str) -> tuple[str, str | None]:

@@ -185,11 +185,12 @@ def compressed(
     check_fits(parts[0].size * 16, name, f"the sparse matrix {show(group.name)}")
     data, indices, starts = (read_array(part, name) for part in parts)
     starts = starts.astype(np.int64)
+    kind = np.int32 if max(width, len(data)) <= np.iinfo(np.int32).max else np.int64
     if starts[0] != 0 or starts[-1] != len(data) or (np.diff(starts) < 0).any():
         raise InputError(f"{name}: 'indptr' of the sparse matrix is damaged")
     if len(indices) and not (indices.min() >= 0 and indices.max() < width):
         raise InputError(f"{name}: 'indices' of the sparse matrix leave its shape")
-    return data, indices.astype(starts.dtype), starts
+    return data, indices.astype(kind, copy=False), starts.astype(kind)
 
 
 def extents(known: Any, path: str, name: str) -> tuple[int, int]:

@@ -398,7 +398,7 @@ def sparse_rows(matrix: coo_array, name: str) -> SparseRows:
             f"{name}: a matrix of {n:,} x {d:,} with {matrix.nnz:,} values is not "
             "believed: leave out empty rows and columns"
         )
-    x = SparseRows.of(matrix, name)
+    x = SparseRows.of(matrix, name, copy=False)
     if len(x) == x.columns > 1 and _graphs.is_symmetric(x.matrix()):
         raise InputError(
             f"{name}: holds a sparse matrix that is symmetric, as graphs and "

@@ -458,7 +458,8 @@ def command(
     FEATURES is a file, FILE::DATASET, a pattern such as 'parts/*.npy' for files whose
     rows follow each other, or '-' for stdin.
 
-    Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5, .h5ad, .parquet, .mat.
+    Input: .npy, .npz, .csv, .tsv, .txt, .mtx (also .gz), .h5, .h5ad, .parquet, .mat,
+    or a folder of 10x Genomics.
     Output: .npz, .tsv, .csv, .edgelist (also .gz), .graphml, .gexf, .mtx, .parquet,
     .pyg.npz, .mat. Several inputs in one call need {name} in the output's name; a bad
     one does not stop the others.
