@@ -62,6 +62,9 @@ class Projection:
         InputError
             For more components than rows or columns.
         """
+        # SciPy's BLAS has to be there when it is told about threads.
+        import scipy.linalg
+        import scipy.sparse.linalg  # noqa: F401
         from threadpoolctl import threadpool_limits
 
         check_count(count, x.shape, name)
@@ -107,7 +110,7 @@ class Projection:
         Every row is added up by itself, column by column.
         """
         turned = np.ascontiguousarray(self.axes.T)
-        offset = (self.center + shift) @ turned
+        offset = _by_rows((self.center + shift)[np.newaxis]) @ turned
         result: FloatArray = new_array((len(x), len(self.axes)), np.float64)
         for rows in row_slices(len(x), 32 * x.shape[1]):
             if isinstance(x, SparseRows):

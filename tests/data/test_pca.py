@@ -257,6 +257,21 @@ def test_workers_shards_and_checkpoints_change_nothing(run, tmp_path, files):
     assert (one.adjacency != other.adjacency).nnz == 0
 
 
+@pytest.mark.parametrize("form", [table, counts])
+def test_the_number_of_processors_changes_nothing(program, tmp_path, monkeypatch, form):
+    x = sp.csr_array(form(400, 1200))
+    sp.save_npz(tmp_path / "x.npz", x)
+    np.save(tmp_path / "x.npy", x.toarray())
+    for path in (tmp_path / "x.npz", tmp_path / "x.npy"):
+        found = []
+        for threads in ("1", "2"):
+            monkeypatch.setenv("OPENBLAS_NUM_THREADS", threads)
+            words = ("--pca", 20, "-k", 6, "-o", tmp_path / "g.npz")
+            assert program("build", path, *words).code == 0
+            found.append((tmp_path / "g.npz").read_bytes())
+        assert found[0] == found[1]
+
+
 def test_identical_rows_stay_identical(files):
     rows = formats.read_features(files[0])
     twice = nnkgraph.query(rows, rows, pca=4, k=5)
