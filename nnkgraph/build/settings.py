@@ -356,7 +356,10 @@ class Settings:
             )
         if self.method.dense:
             name = registry.spec(self.method).partition(":")[0]
-            raise ParameterError(f"method {name!r} needs a dense matrix of features")
+            raise ParameterError(
+                f"method {name!r} needs a dense matrix of features, or "
+                "principal components (`pca`)"
+            )
         if self.scale not in {"none", "unit"}:
             raise ParameterError(
                 f"scale {self.scale!r} would fill the zeros of sparse features: use "
