@@ -1,4 +1,4 @@
-"""A valid AnnData file as scanpy leaves it, by h5py alone."""
+"""Valid files of cells as scanpy and Cell Ranger leave them, by h5py alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 
 import h5py
 import numpy as np
+from scipy import io as scipy_io
 from scipy import sparse
 
 
@@ -30,6 +31,32 @@ def anndata(x: np.ndarray) -> bytes:
         uns = _group(file, "uns", "dict", "0.1.0")
         params = _group(uns, "neighbors", "dict", "0.1.0").create_group("params")
         params["n_neighbors"], params["method"] = 4, "umap"
+    return stream.getvalue()
+
+
+def cell_ranger(x: np.ndarray, *, genome: str = "") -> bytes:
+    """Return a file of version 3, or of version 2 for a genome."""
+    stream, counts = io.BytesIO(), sparse.csr_array(np.maximum(x, 0).astype("i4"))
+    with h5py.File(stream, "w") as file:
+        group = file.create_group(genome or "matrix")
+        for part in ("data", "indices", "indptr"):
+            group[part] = getattr(counts, part)
+        group["shape"] = np.array(counts.shape[::-1], "i4")
+        group["barcodes"] = np.array([f"cell {i}" for i in range(len(x))], "S")
+        kinds = np.array(
+            ["Gene Expression", "Antibody Capture", "Gene Expression"], "S"
+        )
+        if genome:
+            group["genes"] = kinds
+        else:
+            group["features/feature_type"] = kinds
+    return stream.getvalue()
+
+
+def matrix_market(x: np.ndarray, *, array: bool = False) -> bytes:
+    """Return counts as text."""
+    stream = io.BytesIO()
+    scipy_io.mmwrite(stream, x if array else sparse.coo_array(np.maximum(x, 0)))
     return stream.getvalue()
 
 

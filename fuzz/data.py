@@ -86,6 +86,7 @@ def random_line(folder: Path, chance: Random) -> Line:
     maybe(0.4, "--search", chance.choice(["exact", "kdtree", "auto"]))
     maybe(0.3, "--symmetrize", chance.choice(RULES))
     maybe(0.3, "--scale", chance.choice(["none", "standard", "minmax", "unit"]))
+    maybe(0.2, "--pca", chance.choice(["1", "2", "5"]))
     maybe(0.3, "--duplicates", chance.choice(["merge", "keep", "error"]))
     maybe(0.2, "--min-degree", chance.choice(["1", "3"]))
     maybe(0.2, "--connect", "mst")

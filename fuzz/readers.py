@@ -27,7 +27,7 @@ from nnkgraph.runtime.progress import Stages
 ROLES = (
     *("features", "similarities", "labels", "values", "names", "candidates"),
     *("graph", "sidecar"),
-    *("kept search", "kept block", "kept facts", "shard", "into"),
+    *("kept search", "kept block", "kept facts", "shard", "into", "cells"),
 )
 POINTS = Features.of(np.arange(2.0 * NODES).reshape(NODES, 2) ** 2)
 GRAPH = build_graph(POINTS, k=NEIGHBORS, workers=1)
@@ -43,9 +43,13 @@ _OUTPUTS += ("out.gexf", "out.parquet", "out.pyg.npz", "out.mat")
 def read(role: str, path: Path, chance: Random) -> Any:
     """Read one file as a role; options and items are drawn at random."""
     spec = str(path)
+    if role == "cells" or path.name == "matrix.mtx":  # a folder of 10x Genomics
+        return formats.read_features(path.parent)
     if role in {"features", "similarities"}:
         gaps, item, table = chance.random() < 0.2, _item(spec, chance), _table(chance)
-        sparse = "similarities" if role != "features" else chance.choice(["", "rows"])
+        sparse = "similarities"
+        if role == "features":
+            sparse = chance.choice(["dense", "rows"])
         drop = chance.choice([(), (), ("a",), ("0", "b")]) if table else ()
         return formats.read_features(item, sparse=sparse, gaps=gaps, drop=drop, **table)
     if role in {"labels", "values"}:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from scipy import io as scipy_io
 from scipy import sparse
 
-from fuzz.cells import anndata
+from fuzz.cells import anndata, cell_ranger, matrix_market
 from nnkgraph import formats
 from nnkgraph.build.graph import build_graph
 from nnkgraph.build.shards import Shard, build_shard, search_shard, write_part
@@ -195,6 +195,11 @@ def _features(x: np.ndarray) -> list[Seed]:
         "x.h5": hdf5(x=x, ids=ids),
         "x.h5ad": chunked.getvalue(),
         "c.h5ad": anndata(x),
+        "m.h5": cell_ranger(x),
+        "g.h5": cell_ranger(x, genome="GRCh38"),
+        "x.mtx": matrix_market(x),
+        "x.mtx.gz": gzip.compress(matrix_market(x), mtime=0),
+        "a.mtx": matrix_market(x, array=True),
         "x.parquet": parquet(id=ids, a=x[:, 0], b=x[:, 1].astype("f4")),
         "v.parquet": parquet(x=pa.array(x.tolist()), id=ids),
         "s.npz": _packed_sparse(x),
@@ -217,7 +222,20 @@ def _features(x: np.ndarray) -> list[Seed]:
         "table.h5": frames(x, ids, table=True),
     }
     found = [Seed("features", name, data) for name, data in files.items()]
+    lists = {
+        "barcodes.tsv": "\n".join(ids).encode(),
+        "features.tsv": b"a\tb\tGene Expression\n" * x.shape[1],
+    }
+    turned = matrix_market(x.T)
+    found.append(Seed("features", "matrix.mtx", turned, lists))
+    listed = {"matrix.mtx": turned}
+    for name, data in lists.items():
+        others = {one: kept for one, kept in lists.items() if one != name}
+        found.append(Seed("cells", name, data, listed | others))
     found.append(Seed("into", "c.h5ad", anndata(x)))
+    mtx = io.BytesIO()
+    scipy_io.mmwrite(mtx, sparse.coo_array(np.exp(-np.abs(x @ x.T))))
+    found.append(Seed("similarities", "gram.mtx", mtx.getvalue()))
     return [*found, Seed("similarities", "gram.npz", gram.getvalue())]
 
 

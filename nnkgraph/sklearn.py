@@ -66,17 +66,20 @@ class _NeighborsBase(base.BaseEstimator):
         kernel: str | Callable[..., Any] = "gaussian",
         sigma: str | float | None = None,
         scale: str = "none",
+        pca: int | None = None,
         preset: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors, self.n_jobs = n_neighbors, n_jobs
         self.method, self.kernel = method, kernel
-        self.sigma, self.scale, self.preset = sigma, scale, preset
+        self.sigma, self.preset = sigma, preset
+        self.scale, self.pca = scale, pca
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         kernel, method = _name(self.kernel), _name(self.method)
-        tags.input_tags.sparse = kernel in _SPARSE_KERNELS and method != "lle"
+        sparse = kernel in _SPARSE_KERNELS and method != "lle"
+        tags.input_tags.sparse = sparse or self.pca is not None
         tags.input_tags.positive_only = kernel == "jaccard"
         return tags
 
@@ -105,11 +108,15 @@ class _NeighborsBase(base.BaseEstimator):
                     f"{n - 1} others: n_neighbors = {n - 1} is used",
                     stacklevel=stacklevel,
                 )
-        self._data = Features.of(x, name="X")
+        self._data = self._whole = Features.of(x, name="X")
         k = None if self.n_neighbors is None else min(self.n_neighbors, n - 1)
         plan = Settings.of(self._data, k=k, **self._settings(), **settings)
         check_settings(replace(plan, search=Exact()))
-        first = prepared_rows(self._data, plan)[0].first
+        rows, self._scaling = prepared_rows(self._data, plan)
+        if self.pca is not None:  # learned once, not for every query
+            seen = self._scaling.applied(self._data.x, "X")
+            self._data = replace(self._data, x=seen)
+        first = rows.first
         self._first: IndexArray = np.arange(n) if first is None else first
         self.n_neighbors_ = plan.k
         self.n_samples_fit_ = n
@@ -121,7 +128,8 @@ class _NeighborsBase(base.BaseEstimator):
         sigma = 1.0  # a single row, and its copies: any will do
         if kernel.needs_all_rows and self._first.any():
             one = replace(self._data, x=self._data.x[:1])
-            sigma = query(self._data, one, **self._running()).report["sigma"]
+            known = self._running() | self._left()
+            sigma = query(self._data, one, **known).report["sigma"]
         self._keep_kernel(kernel, sigma)
 
     def _keep_kernel(self, kernel: Any, sigma: float | None = None) -> None:
@@ -132,27 +140,35 @@ class _NeighborsBase(base.BaseEstimator):
         self.kernel_: Any = registry.spec(kernel) if named else kernel
 
     def _settings(self) -> dict[str, Any]:
-        names = ("method", "kernel", "sigma", "scale", "preset")
+        names = ("method", "kernel", "sigma", "scale", "pca", "preset")
         return {name: getattr(self, name) for name in names}
 
     def _running(self) -> dict[str, Any]:
         """Return what queries and builds have in common."""
         return {"k": self.n_neighbors_, "workers": self._workers, **self._settings()}
 
+    def _left(self) -> dict[str, Any]:
+        """Return how the rows are still to be scaled: components are those of `fit`."""
+        return {"scale": self.scale if self.pca is None else "none", "pca": None}
+
     def _points(self, X: Any) -> Features:
         """Return points in the form of the rows, dense or sparse."""
         x: Any = self._validated(X, reset=False)
-        if isinstance(self._data.x, SparseRows):
+        if isinstance(self._whole.x, SparseRows):
             x = csr_array(x)
         elif hasattr(x, "toarray"):
             x = x.toarray()
-        return Features.of(x, name="X")
+        points = Features.of(x, name="X")
+        if self.pca is None:
+            return points
+        return replace(points, x=self._scaling.applied(points.x, "X"))
 
     def _ask(self, X: Any, *, exclude_identical: bool) -> Answers:
         """Return the neighborhoods of points."""
         check_is_fitted(self)
         data, points = _of_one_dtype(self._data, self._points(X))
         settings = self._running() | {"kernel": self.kernel_, "sigma": None}
+        settings |= self._left()
         return query(data, points, exclude_identical=exclude_identical, **settings)
 
     def kneighbors(
@@ -229,8 +245,8 @@ class _NeighborsBase(base.BaseEstimator):
             self._data,
             k=k,
             kernel=self.kernel_,
-            scale=self.scale,
             duplicates="keep",
+            **self._left(),
             workers=self._workers,
             **({"search": "exact"} | settings),
         )
@@ -239,7 +255,8 @@ class _NeighborsBase(base.BaseEstimator):
         """Return the nearest rows of points; identical ones are among them."""
         data, points = _of_one_dtype(self._data, points)
         how: dict[str, Any] = {"search": "exact", "duplicates": "keep"}
-        settings = Settings.of(data, kernel=self.kernel_, scale=self.scale, **how)
+        how |= self._left()
+        settings = Settings.of(data, kernel=self.kernel_, **how)
         with open_run(data, settings, Running(self._workers)) as run:
             found = settings.search.query(run.wanted(k), run.prepared(points))
             # Files of worker processes end with the pool.
@@ -325,6 +342,9 @@ class NNKClassifier(base.ClassifierMixin, _Predictor):
         Bandwidth of the kernel, where it has one; by default as the preset says.
     scale : {"none", "standard", "minmax", "unit"}
         Scaling of the features; it is learned by ``fit``.
+    pca : int, optional
+        So many principal components of the scaled features take their place; they are
+        learned by ``fit``, from sparse rows as well, for any kernel.
     preset : {"paper", "classify", "cluster", "propagate"}, optional
         As for `nnkgraph.build_graph`: defaults of what is not given.
     n_jobs : int, optional
@@ -364,7 +384,7 @@ class NNKClassifier(base.ClassifierMixin, _Predictor):
         ----------
         X : (n, d) array-like or sparse matrix
             At least two rows. Sparse ones work with kernels cosine, gaussian, jaccard
-            and linear.
+            and linear, or with ``pca``.
         y : (n,) array-like
             Their classes.
         """
@@ -410,7 +430,7 @@ class NNKRegressor(base.RegressorMixin, _Predictor):
 
     Parameters
     ----------
-    n_neighbors, method, kernel, sigma, scale, preset, n_jobs
+    n_neighbors, method, kernel, sigma, scale, pca, preset, n_jobs
         As those of `NNKClassifier`.
 
     Attributes
@@ -492,7 +512,7 @@ class NNKTransformer(
         explicit zero at itself (at every row that equals it), as scikit-learn expects.
         Points have different numbers of neighbors; a radius takes all of them, as in
         ``Isomap(n_neighbors=None, radius=numpy.inf, metric="precomputed")``.
-    n_neighbors, method, kernel, sigma, scale, preset, n_jobs
+    n_neighbors, method, kernel, sigma, scale, pca, preset, n_jobs
         As those of `NNKClassifier`.
     search : str
         How candidates of the rows of ``fit`` are found: ``nnkgraph list search``. New
@@ -542,6 +562,7 @@ feature_names_in_
         kernel: str | Callable[..., Any] = "gaussian",
         sigma: str | float | None = None,
         scale: str = "none",
+        pca: int | None = None,
         search: str = "auto",
         duplicates: str = "merge",
         symmetrize: str | None = None,
@@ -557,6 +578,7 @@ feature_names_in_
             kernel=kernel,
             sigma=sigma,
             scale=scale,
+            pca=pca,
             preset=preset,
             n_jobs=n_jobs,
         )
@@ -668,7 +690,7 @@ feature_names_in_
     def _build(self, **settings: Any) -> Graph:
         """Build a graph of the rows."""
         return build_graph(
-            self._data,
+            self._whole,
             search=self.search,
             duplicates=self.duplicates,
             seed=self._seed,

@@ -59,11 +59,12 @@ def estimate(
 
     Where only a part of the rows, the span, is searched, so are its candidates.
     """
-    x, n = features.x, len(features.x)
+    given, x, n = features.x, settings.seen(features), len(features.x)
     listed = n if span is None or not settings.search.by_rows else len(span)
     width = min(settings.width, max(n - 1, 1))
     sparse = isinstance(x, SparseGram | SparseRows)
     rows = 12 * x.data.size if isinstance(x, SparseGram) else x.nbytes
+    read = rows if settings.pca is None else given.nbytes
     count, in_process = pool_size(running.executor, running.workers, seconds=seconds)
     lists, edges = listed * width * (4 + 8 + 8), listed * width * 24
     scaled = settings.scale != "none"
@@ -80,12 +81,16 @@ def estimate(
         held, searched = 2 * rows, 0 if search.exact else searched
     whole = [f"search {registry.spec(search).partition(':')[0]}"] * bool(held)
     fixed += held
-    if not isinstance(x, np.memmap):
-        fixed += rows
+    if not isinstance(given, np.memmap):
+        fixed += read
+    if settings.pca is not None:
+        from nnkgraph.data.pca import memory_of
+
+        fixed += memory_of(given, settings.pca)
     if not settings.method.local:
         fixed += 8 * lists
         whole.append(f"method {registry.spec(settings.method)}")
-    loose = rows + rows * scaled + lists + edges + searched
+    loose = rows + read * scaled + lists + edges + searched
     needed, limit = fixed + loose, memory_limit()
     scratch = 0 if in_process else lists + copied + edges
     if needed > limit:  # directions are then joined through files as well

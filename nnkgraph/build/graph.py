@@ -88,6 +88,9 @@ def build_graph(
         the two nodes, or 1.
     scale : {"none", "standard", "minmax", "unit"}
         Scaling of the features.
+    pca : int, optional
+        So many principal components of the scaled features take their place. The graph
+        stores their axes.
     duplicates : {"merge", "keep", "error"}
         What to do with identical rows.
     connect : {"none", "mst"}
@@ -100,7 +103,7 @@ def build_graph(
         Whether the report says what residual a point outside the candidates could have.
     like : Graph, optional
         A graph whose settings are taken, all of them, with what was resolved: sigma is
-        a number, and so is a scaling.
+        a number, and so are a scaling and components.
     updatable : bool
         Whether the graph keeps what ``update`` needs: see ``Graph.updatable``.
     digits : int

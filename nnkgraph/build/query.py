@@ -29,6 +29,7 @@ from nnkgraph.data import (
 from nnkgraph.data.checks import mismatch
 from nnkgraph.data.duplicates import Rows, first_equal
 from nnkgraph.data.pairs import MATRICES
+from nnkgraph.data.rows import in_form_of
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
@@ -80,6 +81,7 @@ def query(
     if chosen.get("duplicates", "merge") != "merge":
         raise ParameterError("identical rows count as one where queries are answered")
     data, queries = features_of(data), features_of(queries, name="queries")
+    queries = in_form_of(data.x, queries)
     if graph is None:
         k = chosen.pop("k", None)
         settings = Settings.of(data, **chosen)
@@ -135,9 +137,10 @@ def query(
     stored = settings.stored(
         sigma=kernel.bandwidth(found), search=found.backend, scaling=run.scaling
     )
-    names = ("method", "kernel", "metric", "sigma", "k", "scale", "search", "seed")
+    names = {"method", "kernel", "metric", "sigma", "k", "scale", "search", "seed"}
+    names |= {"pca", "pca_share"}
     known = {
-        **{name: stored[name] for name in names},
+        **{name: one for name, one in stored.items() if name in names},
         "normalize": normalize,
         "exclude_identical": exclude_identical,
     }

@@ -253,7 +253,7 @@ def description(graph: Graph) -> dict[str, Any]:
         "provenance": {
             name: value
             for name, value in graph.provenance.items()
-            if name != "support_sizes"
+            if name not in {"support_sizes", "projection"}
         },
     }
 

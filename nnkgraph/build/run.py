@@ -80,8 +80,11 @@ class Run:
 
     @property
     def notes(self) -> list[str]:
-        """What a checkpoint was good for."""
-        return self.checkpoint.notes if self.checkpoint else []
+        """What components hold, and what a checkpoint was good for."""
+        found, seen = [], self.scaling.projection
+        if seen is not None:
+            found.append(seen.in_words(self.features.x.shape[1]))
+        return found + (self.checkpoint.notes if self.checkpoint else [])
 
     def wanted(
         self, k: int, on_rows: Callable[[int], object] = lambda _: None
@@ -230,7 +233,11 @@ def prepared_rows(
     arrays.watch(features.x)
     x, name, kernel = features.x, features.name, settings.kernel
     with (progress or Stages())("start"):
-        scaling = settings.scaling or Scaling.of(x, settings.scale)
+        scaling = settings.scaling
+        if scaling is None:
+            scaling = Scaling.of(x, settings.scale, settings.pca, name)
+        if scaling.projection is not None and progress is not None:
+            progress.say(scaling.projection.in_words(x.shape[1]))
         x = kernel.prepare(scaling.applied(x, name), name)
         return distinct_rows(x, settings.duplicates, name, base=kernel.base), scaling
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -60,6 +61,7 @@ class SearchCall(RunningOptions, total=False):
     kernel: Any
     search: Any
     scale: str
+    pca: int | None
     duplicates: str
     seed: int
 
@@ -103,6 +105,7 @@ class Settings:
     min_degree: int = 0
     weights: str = "regression"
     scale: str = "none"
+    pca: int | None = None
     duplicates: str = "merge"
     seed: int = 0
     connect: str = "none"
@@ -113,7 +116,7 @@ class Settings:
     """The rule that a bandwidth came from which now is a number."""
 
     scaling: Scaling | None = field(default=None, compare=False)
-    """The numbers of the scaling; None takes them from the features."""
+    """The numbers of scaling and components; None takes them from the features."""
 
     @classmethod
     def of(
@@ -155,17 +158,28 @@ class Settings:
         made._check_names()
         number = _checked_k(k, features)
         made = replace(made, k=number, max_k=max_k or 8 * number)
+        if made.pca is not None and made.scaling is None:
+            from nnkgraph.data.pca import check_count
+
+            check_count(made.pca, features.x.shape, features.name)
+        seen = made.seen(features)
         if made.connect != "none":
             from nnkgraph.build.connect import check_connect
 
-            check_connect(made.connect, similarity, made.rule, features.x)
+            check_connect(made.connect, similarity, made.rule, seen)
         if made.grow is not None:
             from nnkgraph.build.grow import check_grow
 
             check_grow(weigher, similarity, made.grow, number, max_k)
-        if isinstance(features.x, SparseRows):
+        if isinstance(seen, SparseRows):
             made._check_sparse()
         return made
+
+    def seen(self, features: Features) -> Any:
+        """Return rows of the form that is searched; of components without values."""
+        if self.pca is None:
+            return features.x
+        return np.broadcast_to(np.float64(0), (len(features.x), self.pca))
 
     def _check_names(self) -> None:
         """Refuse what does not go together, whatever the data."""
@@ -184,6 +198,12 @@ class Settings:
             raise ParameterError(
                 "similarities and distances cannot be scaled: leave scale out"
             )
+        if self.kernel.base in MATRICES and self.pca is not None:
+            raise ParameterError(
+                "similarities and distances have no components: leave pca out"
+            )
+        if self.pca is not None and self.pca < 1:
+            raise ParameterError(f"pca must be at least 1, not {self.pca}")
         if not self.method.local and self.duplicates == "keep":
             raise ParameterError(
                 f"method {name!r} needs distinct rows: use duplicates merge or error"
@@ -236,6 +256,8 @@ class Settings:
         missing = [one for one in _NEEDED if one not in known]
         if known.get("scale") in {"standard", "minmax"} and "scaling" not in known:
             missing.append("the numbers of the scaling")
+        if known.get("pca") is not None and "projection" not in known:
+            missing.append("the principal components")
         if missing or known["schema"] != 1:
             what = ", ".join(missing) or f"schema {known['schema']}"
             raise InputError(
@@ -259,9 +281,9 @@ class Settings:
             said = f"cannot be built with its settings: {error}"
             raise InputError(f"{name}: {said}") from error
         d = features.x.shape[1]
-        low = made.scaling.low if made.scaling else None
-        if low is not None and len(low) != d:
-            one, other = features.name, len(low)
+        other = made.scaling.columns if made.scaling else None
+        if other is not None and other != d:
+            one = features.name
             raise InputError(f"{one}: {d} columns, and {name} is of {other}")
         return made
 
@@ -276,7 +298,7 @@ class Settings:
             "k": self.k,
             "method": registry.spec(self.method),
             "kernel": registry.spec(self.kernel),
-            "metric": metric_of(self.kernel, self.scale),
+            "metric": metric_of(self.kernel, self.scale, self.pca),
             "sigma": sigma,
             "rule": self.rule,
             "search": search,
@@ -286,6 +308,8 @@ class Settings:
             "duplicates": self.duplicates,
             "seed": self.seed,
         }
+        if self.pca is not None:
+            values["pca"] = self.pca
         if self.connect != "none":
             values["connect"] = self.connect
         if self.grow is not None:
@@ -304,6 +328,10 @@ class Settings:
         How directions are joined, what is written and by how many workers plays no
         part: such options may change from one run to the next.
         """
+        numbers = self.scaling.stored() if self.scaling else {}
+        if "projection" in numbers:  # long, and only to be compared
+            text = "".join(numbers["projection"].values()).encode()
+            numbers["projection"] = hashlib.sha256(text).hexdigest()
         return {
             "schema": 1,
             "nnkgraph": __version__,
@@ -313,13 +341,14 @@ class Settings:
             "k": self.k,
             "method": registry.spec(self.method),
             "kernel": registry.spec(self.kernel),
-            "metric": metric_of(self.kernel, self.scale),
+            "metric": metric_of(self.kernel, self.scale, self.pca),
             "source of the kernel": getattr(self.kernel, "source", ""),
             "search": self.search.identity(),
             "scale": self.scale,
+            **({} if self.pca is None else {"pca": self.pca}),
             "duplicates": self.duplicates,
             "seed": self.seed,
-            **(self.scaling.stored() if self.scaling else {}),
+            **numbers,
         }
 
     def _check_sparse(self) -> None:
@@ -332,15 +361,18 @@ class Settings:
         if self.kernel.dense:
             raise ParameterError(
                 "sparse features work with kernels cosine, gaussian, jaccard and "
-                "linear; others need a dense matrix"
+                "linear; others need a dense matrix, or principal components (`pca`)"
             )
         if self.method.dense:
             name = registry.spec(self.method).partition(":")[0]
-            raise ParameterError(f"method {name!r} needs a dense matrix of features")
+            raise ParameterError(
+                f"method {name!r} needs a dense matrix of features, or "
+                "principal components (`pca`)"
+            )
         if self.scale not in {"none", "unit"}:
             raise ParameterError(
                 f"scale {self.scale!r} would fill the zeros of sparse features: use "
-                "none or unit"
+                "none or unit, or principal components (`pca`)"
             )
         if not self.search.takes_sparse:
             raise ParameterError("sparse features are searched by 'exact' only")
@@ -428,15 +460,16 @@ def kernel_of(given: Any, sigma: str | float | None = None) -> kernels.Kernel:
     return replace(kernel, sigma=sigma)  # type: ignore[no-any-return]
 
 
-def metric_of(kernel: kernels.Kernel, scale: str) -> str | None:
+def metric_of(kernel: kernels.Kernel, scale: str, pca: int | None = None) -> str | None:
     """Return what distances are; None without any.
 
     "euclidean", "manhattan", "jaccard", "precomputed" or "chord". A chord c joins rows
-    of length 1: their cosine is 1 - c ** 2 / 2, or their correlation.
+    of length 1: their cosine is 1 - c ** 2 / 2, or their correlation. Components of
+    such rows have other lengths.
     """
     metric = DISTANCES.get(kernel.nearness)
     angles = registry.spec(kernel).partition(":")[0] in {"cosine", "correlation"}
-    unit = scale == "unit" or angles
+    unit = (scale == "unit" and pca is None) or angles
     return "chord" if unit and metric == "euclidean" else metric
 
 

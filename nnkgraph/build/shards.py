@@ -448,7 +448,7 @@ def _searched_groups(run: runs.Run, shard: Shard) -> Part | None:
     )
 
 
-STORED = ("kernel", "metric", "scale", "duplicates", "seed")
+STORED = ("kernel", "metric", "scale", "pca", "duplicates", "seed")
 """What a file of candidates says besides k and the search."""
 
 
@@ -461,8 +461,8 @@ def merge_groups(
     """
     facts = {**found[0].facts}
     del facts["shard"]
-    names = ("k", "kernel", "search", "scale", "duplicates", "seed")
-    given = {name: facts[name] for name in names}
+    names = ("k", "kernel", "search", "scale", "pca", "duplicates", "seed")
+    given = {name: facts[name] for name in names if name in facts}
     settings = Settings.of(features, preset="paper", **given)
     what, one, two = checkpoint.difference(facts, settings.facts(features))
     if what:
@@ -477,7 +477,7 @@ def merge_groups(
             candidates = judged(search.finish(wanted, lists), wanted, search)
     candidates = candidates_with_copies(candidates, run.rows)
     candidates = replace(candidates, ids=features.ids)
-    stored = {name: facts[name] for name in STORED}
+    stored = {name: facts[name] for name in STORED if name in facts}
     stored |= {"k": candidates.index.shape[1], "search": candidates.backend}
     return candidates, report.provenance(features, stored)
 
@@ -630,7 +630,7 @@ def merge_candidates(
     _, candidates, rows = _merged(found, progress)
     candidates = candidates_with_copies(candidates, rows)
     facts = found[0].facts
-    settings = {name: facts[name] for name in STORED}
+    settings = {name: facts[name] for name in STORED if name in facts}
     settings |= {"k": candidates.index.shape[1], "search": candidates.backend}
     return candidates, report.provenance_of(_input(found[0]), settings)
 

@@ -8,7 +8,8 @@ _HEADINGS = {
     "Input": "--features --labels --truth --unlabeled --test --test-labels --split "
     "--test-size --add --remove --graph --coords --beside --values --ids "
     "--query-ids --test-ids --add-ids --id-column --drop --missing --header "
-    "--delimiter --decimal --format --scale --duplicates",
+    "--delimiter --decimal --format --scale --pca "
+    "--duplicates",
     "Neighbors": "--like --preset --k --method --kernel --sigma --lc --cv --search "
     "--min-recall --grow --max-k --k-check --normalize --exclude-identical",
     "Edges": "--symmetrize --min-weight --min-degree --weights --connect",

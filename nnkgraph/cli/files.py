@@ -148,6 +148,7 @@ _action = _Action(_HANDLER(_replace), flags=_SIGINFO)
 
 
 _TEXT = (".csv", ".tsv", ".txt", ".gz")
+_MATRIX = (".mtx", ".mtx.gz")
 _COLUMNS = (".parquet",)
 _TEXT_OPTIONS = ("delimiter", "decimal", "header")
 
@@ -231,23 +232,22 @@ class Files:
         """Write a file, whole or not at all."""
         formats.write_file(output, content)
 
-    def features(self, spec: str, *, kernel: str = "", sparse: Sparse = "") -> Features:
+    def features(self, spec: str, *, kernel: str = "") -> Features:
         """Read the file that has to have the columns.
 
-        A sparse matrix is taken as `sparse` says, or for the similarities or distances
-        that a `kernel` may be about.
+        A sparse matrix has rows that stay sparse, or the similarities or distances that
+        a `kernel` may be about.
         """
         from nnkgraph.data.pairs import MATRICES
 
+        sparse: Sparse = "rows"
         if kernel and registry.create("kernels", kernel).base in MATRICES:
             sparse = "similarities"
         told = {"ids": self.ids, **self.told(spec, self.format, strict=True)}
         told["missing"] = self.table.get("missing")
         return _read_features(spec, format=self.format, sparse=sparse, **told)
 
-    def more_rows(
-        self, spec: str, ids: str | None = None, *, sparse: Sparse = ""
-    ) -> Features:
+    def more_rows(self, spec: str, ids: str | None = None) -> Features:
         """Read further rows with the same columns, which another file may name."""
         told = {"dropped_before": self._before, **self.told(spec, self.format)}
         if ids is not None:
@@ -255,7 +255,7 @@ class Files:
         missing = self.table.get("missing")
         told["missing"] = missing if missing == "drop-rows" else None
         try:
-            return _read_features(spec, format=self.format, sparse=sparse, **told)
+            return _read_features(spec, format=self.format, **told)
         except MissingValuesError as error:
             if missing is None:
                 raise
@@ -275,6 +275,7 @@ class Files:
         """Read places of nodes that have these ids."""
         told = {"dropped_before": self._before, **self.told(spec, format)}
         own: dict[str, Any] = {"for_nodes": True, "known": known, "gaps": gaps}
+        own["sparse"] = "dense"
         return _read_features(spec, format=format, ids=ids, **told, **own)
 
     def labels(self, spec: str, of: Features | None = None, **how: Any) -> Labels:
@@ -337,10 +338,11 @@ class Files:
 
 def _kind(spec: str, format_: str | None = None) -> str:
     """Return whether a file is text, has columns without being text, or neither."""
-    name = formats.split_item(spec)[0].lower() if format_ is None else f".{format_}"
-    if name.endswith(_COLUMNS):
+    name = formats.split_item(spec)[0] if format_ is None else f".{format_}"
+    if name.lower().endswith(_COLUMNS):
         return "columns"
-    known = formats.is_known(name, "read_features") and not name.endswith(_TEXT)
+    text = name.lower().endswith(_TEXT) and not name.lower().endswith(_MATRIX)
+    known = formats.is_known(name, "read_features") and not text
     return "" if known else "text"
 
 

@@ -119,6 +119,13 @@ _SHARED: dict[str, Decorator] = {
         "none",
         "Scaling of the features before anything else.",
     ),
+    "pca": click.option(
+        "--pca",
+        type=types.whole(1),
+        metavar="N",
+        show_default="the columns",
+        help="So many principal components of the scaled features in their place.",
+    ),
     "duplicates": words(
         "--duplicates",
         "merge keep error",

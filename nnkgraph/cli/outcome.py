@@ -81,6 +81,7 @@ def say_result(source: str, output: str, full: dict[str, Any]) -> None:
     talk.summary(
         f"{source}: {full['method']}, {full['kernel']}"
         + ("" if full["sigma"] is None else f", sigma {full['sigma']:.6g}")
+        + (f", pca {full['pca']}" if "pca" in full else "")
         + f", k {full['k']}, search {full['search']['backend']}"
         + recall_words(full["search"])
         + (f", {copies} copies of rows" if copies else "")

@@ -101,7 +101,9 @@ class Report(Mapping[str, Any]):
             "components": self.components,
             "isolated": self.isolated,
             "directed": self.directed,
-            **self.settings,
+            **{
+                name: one for name, one in self.settings.items() if name != "projection"
+            },
             "duplicates": self.duplicates,
             "copies_apart": self.copies_apart,
             "dropped": self.dropped,

@@ -9,12 +9,12 @@ import numpy as np
 
 from nnkgraph.data import Features, SparseRows
 from nnkgraph.errors import InputError
-from nnkgraph.runtime.arrays import new_array, row_slices, taken_rows
+from nnkgraph.runtime.arrays import check_fits, new_array, row_slices, taken_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nnkgraph.data import IndexArray
+    from nnkgraph.data import FloatArray, IndexArray
 
 
 def taken(features: Features, rows: IndexArray) -> Features:
@@ -96,6 +96,25 @@ def _stacked(xs: list[Any]) -> Any:
             both[start + rows.start : start + rows.stop] = x[rows]
         start += len(x)
     return both
+
+
+def dense_rows(x: Any) -> FloatArray:
+    """Return rows as an array of float64, sparse ones with all their zeros."""
+    return x.dense() if isinstance(x, SparseRows) else np.asarray(x, np.float64)
+
+
+def in_form_of(like: Any, features: Features) -> Features:
+    """Return features with sparse rows where others are sparse, or with dense ones."""
+    sparse = isinstance(features.x, SparseRows)
+    if isinstance(like, SparseRows) == sparse:
+        return features
+    n, d = features.x.shape
+    if sparse:
+        check_fits(8 * n * d, features.name, f"the dense form of {n:,} x {d:,} rows")
+    x = features.x.dense() if sparse else _sparse(features.x)
+    made = replace(features, x=x)
+    vars(made)["sha256"] = features.sha256  # that of the file, whatever the form
+    return made
 
 
 def _sparse(x: Any) -> SparseRows:

@@ -95,8 +95,10 @@ class SparseRows:
     dtype: ClassVar[Any] = np.dtype(np.float64)
 
     @classmethod
-    def of(cls, matrix: Any, name: str) -> SparseRows:
+    def of(cls, matrix: Any, name: str, *, copy: bool = True) -> SparseRows:
         """Return a scipy matrix in this form, once its values were checked.
+
+        Without a copy the matrix may be changed.
 
         Raises
         ------
@@ -111,7 +113,7 @@ class SparseRows:
         if 0 in matrix.shape:
             raise InputError(f"{name}: the matrix {matrix.shape} has no values")
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = matrix.tocsr().astype(np.float64)
+            rows = matrix.tocsr().astype(np.float64, copy=copy)
         rows.sum_duplicates()
         rows.eliminate_zeros()
         bad = ~np.isfinite(rows.data)
@@ -180,6 +182,20 @@ class SparseRows:
         from scipy.sparse import csr_array
 
         return csr_array((self.data, self.indices, self.indptr), self.shape)
+
+    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return every column's mean, least, largest and sum of squares off the mean.
+
+        They follow from what is stored.
+        """
+        (n, d), matrix = self.shape, self.matrix()
+        mean = np.bincount(self.indices, self.data, d) / n
+        ends: Any = matrix.min(axis=0), matrix.max(axis=0)
+        low, high = (np.ravel(one.toarray()) for one in ends)
+        missing = n - np.bincount(self.indices, minlength=d)
+        away = np.square(self.data - mean[self.indices])
+        square = np.bincount(self.indices, away, d) + missing * mean**2
+        return mean, low, high, square
 
     def transposed(self) -> SparseRows:
         """Return the columns as rows."""

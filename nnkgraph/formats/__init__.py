@@ -120,7 +120,7 @@ def read_features(
     drop: Sequence[str] = (),
     ids: AnyPath | None = None,
     missing: Missing | None = None,
-    sparse: Sparse = "",
+    sparse: Sparse = "rows",
     gaps: bool = False,
     dropped_before: bool = False,
     absent: Callable[[], None] | None = None,
@@ -160,8 +160,8 @@ def read_features(
         rows (``"drop-rows"``) or columns (``"drop-columns"``), or take the ``"mean"``
         of the column. ``Features.warnings`` say what was done.
     sparse
-        What a sparse matrix is taken for: "similarities", for kernel precomputed, or
-        "rows" of features that stay sparse; by default features that become dense.
+        What a sparse matrix is taken for: "rows" of features that stay sparse, "dense"
+        ones, or "similarities", for kernel precomputed.
     gaps
         Whether NaN may stand for values that are not there, as in coordinates.
     dropped_before, absent, for_nodes

@@ -27,8 +27,8 @@ Neighbors: TypeAlias = "tuple[IndexArray, FloatArray | None]"
 About: TypeAlias = "tuple[tuple[str, ...] | None, dict[str, Any]]"
 """The ids of rows, where there are any, and what determines a result."""
 
-Sparse = Literal["", "rows", "similarities"]
-"""What a sparse matrix is: dense rows, rows that stay sparse, or similarities."""
+Sparse = Literal["rows", "dense", "similarities"]
+"""What a sparse matrix is: rows that stay sparse, dense rows, or similarities."""
 
 SIDECAR = ".nnk.npz"
 """How the file ends that holds what a graph's own format has no room for."""
@@ -62,7 +62,7 @@ class TextOptions:
     """Whether rows describe nodes that are known: a column called id names them."""
 
     known: AbstractSet[str] = frozenset()
-    sparse: Sparse = ""
+    sparse: Sparse = "rows"
     gaps: bool = False
     named: bool = False
     """Whether the rows get names from another file: arrays inside are passed over."""

@@ -19,6 +19,16 @@ _ARROW = (".feather", ".arrow", ".ipc", ".orc")
 """The same of what pandas and polars write, which write Parquet as well."""
 
 
+FOLDER = "/"
+"""What stands for the suffix of a folder."""
+
+
+def matrix_of(folder: str) -> str | None:
+    """Return the matrix in a folder of 10x Genomics, or None for anything else."""
+    paths = (os.path.join(folder, one) for one in ("matrix.mtx", "matrix.mtx.gz"))  # noqa: PTH118 - any string
+    return next(filter(os.path.isfile, paths), None) if folder else None
+
+
 def split_item(spec: str) -> tuple[str, str | None]:
     """Split ``FILE::ITEM``; a path that exists as a whole wins."""
     path, item = spec, ""
@@ -69,7 +79,10 @@ def _namesake(path: str, role: str) -> Any:
 
 def is_known(path: str | os.PathLike[str], role: str) -> bool:
     """Return whether a name says which format a file has, for a role."""
-    name = split_item(os.fspath(path))[0].lower()
+    given = split_item(os.fspath(path))[0]
+    if role == "read_features" and matrix_of(given):
+        return True
+    name = given.lower()
     if _namesake(name, role) is not None:
         return True
     ours = name.endswith(tuple(suffixes(role)))
@@ -139,6 +152,11 @@ def reader(role: str, spec: str, wanted: str | None) -> tuple[Format, Source]:
     path, item = split_item(spec)
     if path == "-":
         choose(role, path, wanted)  # before anything is waited for
+    inside = matrix_of(path) if role == "read_features" else None
+    if inside is not None and item is None:
+        source = open_source(inside, name=spec)
+        mtx: Format = registry.load("formats", "mtx")()
+        return mtx, dataclasses.replace(source, suffix=FOLDER)
     source = open_source(path, item=item, name=spec)
     if role == "read_features":
         from nnkgraph.formats._graphs import refuse_graph

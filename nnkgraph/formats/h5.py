@@ -13,7 +13,7 @@ import numpy as np
 from nnkgraph.data import Candidates, Features
 from nnkgraph.data.labels import as_texts
 from nnkgraph.errors import InputError, OutputError
-from nnkgraph.formats import _base, _hdf5
+from nnkgraph.formats import _base, _hdf5, _tenx
 from nnkgraph.formats._base import (
     About,
     Column,
@@ -49,12 +49,19 @@ class H5(Format):
     has_items: ClassVar[bool] = True
 
     def read_features(self, source: Source, options: TextOptions, /) -> Features:
-        """Read the only matrix, or the dataset that the item names."""
+        """Read the only matrix, the dataset that the item names, or cells of 10x."""
         with open_h5(source) as file:
             if _by_octave(file):
                 return _octave().read_features(source, options)
             if (frame := _frame(file, source)) is not None:
                 return _read_frame(frame, source, options)
+            cells = _tenx.find_group(file, source)
+            if cells is not None:
+                matrix, names = _tenx.read_group(file, cells, source, options.note)
+                from nnkgraph.formats.npz import sparse_features, sparse_rows
+
+                rows = sparse_rows(matrix, source.name)
+                return sparse_features(rows, names, source.name, options)
             dataset = find(file, source.item or _pick(file, source), source.name)
             x = read_array(dataset, source.name)
             ids = _ids(dataset, source, options) if x.ndim == 2 else None

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import tempfile
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nnkgraph.data import Features
-from nnkgraph.data.checks import as_float
-from nnkgraph.errors import InputError, ResourceError
+from nnkgraph.data import Features, SparseRows
+from nnkgraph.errors import InputError
 from nnkgraph.formats import _hdf5
 from nnkgraph.formats._columns import as_array, pick_column
 from nnkgraph.formats._hdf5 import check_dataset, contents, find, has, open_h5, walk
+from nnkgraph.formats._tenx import unique_names
 from nnkgraph.formats.h5 import H5, read_array
+from nnkgraph.formats.npz import sparse_features, sparse_rows
 from nnkgraph.runtime.archive import check_real
-from nnkgraph.runtime.arrays import check_fits, longer_file, row_slices, scratch_folder
+from nnkgraph.runtime.arrays import check_fits
 from nnkgraph.runtime.files import Source, show
-from nnkgraph.runtime.limits import available_memory, in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import h5py
     from numpy.typing import NDArray
 
@@ -150,10 +144,6 @@ def read_category(
     return [names[at] if at >= 0 else "" for at in numbers.tolist()]
 
 
-_SHARE = 4
-"""A matrix may take one part in so many of the memory; a larger one goes to a file."""
-
-
 def sparse_kind(group: h5py.Group) -> str:
     """Return ``"csr"``, ``"csc"`` or, for any other group, nothing."""
     kind = attribute(group, "encoding-type").removesuffix("_matrix")
@@ -161,114 +151,55 @@ def sparse_kind(group: h5py.Group) -> str:
     return kind if kind in {"csr", "csc"} else ""
 
 
-def read_dense(group: h5py.Group, source: Source, note: Note) -> NDArray[Any]:
-    """Return a sparse matrix as a dense one, in memory or mapped from a file."""
-    shape = _shape(group, source)
+def read_sparse(group: h5py.Group, source: Source) -> SparseRows:
+    """Return a sparse matrix, checked."""
+    from scipy.sparse import csc_array, csr_array
+
+    by_rows = sparse_kind(group) == "csr"
+    known = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
+    shape = extents(known, group.name, source.name)
+    parts = compressed(group, shape if by_rows else shape[::-1], source)
+    kind: Any = csr_array if by_rows else csc_array
+    return sparse_rows(kind(parts, shape, copy=False), source.name)
+
+
+def compressed(
+    group: h5py.Group, shape: tuple[int, int], source: Source
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return values, places and starts of so many lines of so many places, checked."""
+    name, (lines, width) = source.name, shape
     parts = [
-        find(group.file, f"{group.name}/{part}", source.name)
+        find(group.file, f"{group.name}/{part}", name)
         for part in ("data", "indices", "indptr")
     ]
     for part in parts:
-        check_dataset(part, source.name)
-    check_real(parts[0].dtype, source.name)
-    across = shape if sparse_kind(group) == "csr" else shape[::-1]
-    starts = _starts(parts, across[0], source.name)
-    dtype = as_float(np.empty(0, parts[0].dtype)).dtype
-    size = shape[0] * shape[1] * dtype.itemsize
-    filled = parts[0].size / max(1, shape[0] * shape[1])
-    mapped = size > available_memory() // _SHARE
-    note(
-        f"{source.name}: the sparse matrix ({filled:.1%} of {shape[0]} x {shape[1]}) "
-        f"takes {in_words(size)} as a dense one"
-        + (", kept in a temporary file" if mapped else "")
-    )
-    blocks = _blocks(parts, starts, shape, dtype, source.name)
-    if mapped:
-        return _mapped(blocks, shape, dtype, source)
-    dense, start = np.empty(shape, dtype), 0
-    for block in blocks:
-        dense[start : start + len(block)] = block
-        start += len(block)
-    return dense
-
-
-def _shape(group: h5py.Group, source: Source) -> tuple[int, int]:
-    known = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    extents = np.asarray(known)
-    good = extents.shape == (2,) and extents.dtype.kind in "iu"
-    if not good or extents.min() < 0 or extents.max() >= 2**40:
-        raise InputError(f"{source.name}: {show(group.name)} has no two extents")
-    return int(extents[0]), int(extents[1])
-
-
-def _blocks(
-    parts: list[h5py.Dataset],
-    starts: NDArray[np.int64],
-    shape: tuple[int, int],
-    dtype: Any,
-    name: str,
-) -> Iterator[NDArray[Any]]:
-    """Yield dense blocks of rows, from first to last."""
-    from scipy.sparse import csc_array, csr_array
-
-    data, indices, _ = parts
-    rows: Any = None
-    if sparse_kind(data.parent) == "csc":  # rows are all over it: sorted in memory
-        check_fits(2 * data.nbytes + 2 * indices.nbytes, name, show(data.parent.name))
-        whole = (data[()].astype(dtype), _checked(indices[()], shape[0], name), starts)
-        turned: Any = csc_array(whole, shape)
-        rows = turned.tocsr()
-    for some in row_slices(shape[0], shape[1] * dtype.itemsize):
-        if rows is not None:
-            yield rows[some].toarray()
-            continue
-        here = slice(int(starts[some.start]), int(starts[some.stop]))
-        columns = _checked(indices[here], shape[1], name)
-        inside = starts[some.start : some.stop + 1] - here.start
-        block = (data[here].astype(dtype), columns, inside)
-        yield csr_array(block, shape=(some.stop - some.start, shape[1])).toarray()
-
-
-def _starts(parts: list[h5py.Dataset], count: int, name: str) -> NDArray[np.int64]:
-    """Return where each row, or column, begins, checked."""
-    data, indices, indptr = parts
+        check_dataset(part, name)
+    check_real(parts[0].dtype, name)
     lists = all(part.ndim == 1 for part in parts)
-    whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
-    if not (lists and whole and data.shape == indices.shape):
+    whole = all(part.dtype.kind in "iu" for part in parts[1:])
+    if not (lists and whole and parts[0].shape == parts[1].shape):
         raise InputError(f"{name}: the parts of the sparse matrix do not fit together")
-    starts: NDArray[np.int64] = indptr[()].astype(np.int64)
-    good = len(starts) == count + 1 and starts[0] == 0 and starts[-1] == data.size
-    if not good or (np.diff(starts) < 0).any():
+    if parts[2].shape != (lines + 1,):
         raise InputError(f"{name}: 'indptr' of the sparse matrix is damaged")
-    return starts
-
-
-def _checked(indices: NDArray[Any], stop: int, name: str) -> NDArray[np.int64]:
-    if indices.size and not (indices.min() >= 0 and indices.max() < stop):
+    # Values as float64, and their places, take more than what is stored.
+    check_fits(parts[0].size * 16, name, f"the sparse matrix {show(group.name)}")
+    data, indices, starts = (read_array(part, name) for part in parts)
+    starts = starts.astype(np.int64)
+    kind = np.int32 if max(width, len(data)) <= np.iinfo(np.int32).max else np.int64
+    if starts[0] != 0 or starts[-1] != len(data) or (np.diff(starts) < 0).any():
+        raise InputError(f"{name}: 'indptr' of the sparse matrix is damaged")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < width):
         raise InputError(f"{name}: 'indices' of the sparse matrix leave its shape")
-    return indices.astype(np.int64)
+    return data, indices.astype(kind, copy=False), starts.astype(kind)
 
 
-def _mapped(
-    blocks: Iterator[NDArray[Any]], shape: tuple[int, int], dtype: Any, source: Source
-) -> NDArray[Any]:
-    """Write blocks to a file that is gone when nobody uses the matrix any more."""
-    size, folder = shape[0] * shape[1] * dtype.itemsize, tempfile.gettempdir()
-    total, _, free = shutil.disk_usage(folder)
-    if size > free and total:  # some file systems do not know
-        raise ResourceError(
-            f"{source.name}: as a dense matrix it takes {in_words(size)}; memory is "
-            f"too small, and {folder} has {in_words(free)}: set TMPDIR to a directory "
-            "with room, or use obsm/X_pca"
-        )
-    with contextlib.ExitStack() as stack:
-        path = f"{stack.enter_context(scratch_folder())}/dense.bin"
-        for block in blocks:
-            with longer_file(path, block.nbytes) as file:
-                block.tofile(file)
-        mapped: NDArray[Any] = np.memmap(path, dtype, mode="r", shape=shape)
-        weakref.finalize(mapped.base, stack.pop_all().close)
-    return mapped
+def extents(known: Any, path: str, name: str) -> tuple[int, int]:
+    """Return the two extents that a matrix says it has."""
+    found = np.asarray(known)
+    good = found.shape == (2,) and found.dtype.kind in "iu"
+    if not good or found.min() < 0 or found.max() >= 2**40:
+        raise InputError(f"{name}: {show(path)} has no two extents")
+    return int(found[0]), int(found[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +217,8 @@ class H5ad(H5):
                 ids = _names_of(file, len(x), source, options.note)
         if not ours:
             return H5.read_features(self, source, options)
+        if isinstance(x, SparseRows):
+            return sparse_features(x, ids, source.name, options)
         return Features.of(x, ids=ids, name=source.name, gaps=options.gaps)
 
     def read_column(self, source: Source, options: TextOptions, /) -> Column:
@@ -300,7 +233,7 @@ class H5ad(H5):
         return values, ids
 
 
-def _matrix(file: h5py.File, source: Source, note: Note) -> NDArray[Any]:
+def _matrix(file: h5py.File, source: Source, note: Note) -> Any:
     """Read the matrix with one row per cell."""
     path = source.item
     if path is None:
@@ -322,7 +255,7 @@ def _matrix(file: h5py.File, source: Source, note: Note) -> NDArray[Any]:
             f"{source.name}: {show(path)!r} is a group and no sparse matrix; the file "
             f"holds {contents(file)}"
         )
-    return read_dense(node, source, note)
+    return read_sparse(node, source)
 
 
 def _names_of(file: Any, rows: int, source: Source, note: Note) -> list[str] | None:
@@ -330,10 +263,7 @@ def _names_of(file: Any, rows: int, source: Source, note: Note) -> list[str] | N
     if count_cells(file, source) != rows:
         return None  # a matrix of genes, or of something else
     names = cell_names(file, source)
-    if names is not None and len(set(names)) != len(names):
-        note(f"{source.name}: names of cells repeat; cells are known by their numbers")
-        return None
-    return names
+    return None if names is None else unique_names(names, note, source.name)
 
 
 def _column(file: h5py.File, source: Source) -> NDArray[Any]:

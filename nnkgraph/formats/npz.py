@@ -260,7 +260,10 @@ def graph_members(graph: Graph) -> dict[str, Any]:
     """Return all but the edges of a graph as arrays to be written."""
     members = extra_members(Extras(*(getattr(graph, one) for one in _base.EXTRAS)))
     members["directed"] = np.array(graph.directed)
-    members["provenance"] = np.array(_graphs.provenance_text(graph.provenance))
+    text = _graphs.provenance_text(graph.provenance)
+    # NumPy's text takes four bytes a character: too many where components are in it.
+    long = graph.provenance.get("pca") is not None
+    members["provenance"] = np.array(text.encode() if long else text)
     return members | _updatable_members(graph.updatable)
 
 
@@ -385,10 +388,10 @@ def _inside(archive: Archive, n: int, d: int) -> coo_array:
 def sparse_features(
     rows: SparseRows, ids: Sequence[str] | None, name: str, options: TextOptions
 ) -> Features:
-    """Return sparse features as they are, or dense where nobody takes sparse ones."""
+    """Return sparse features as they are, or dense where they have to be."""
     if ids is not None:
         ids = check_ids(ids, rows, name)  # type: ignore[arg-type]
-    if options.sparse == "rows":
+    if options.sparse != "dense":
         return Features(rows, ids, name)
     n, d = rows.shape
     check_fits(16 * n * d, name, f"the dense form of {n:,} x {d:,} sparse features")
@@ -410,7 +413,7 @@ def sparse_rows(matrix: coo_array, name: str) -> SparseRows:
             f"{name}: a matrix of {n:,} x {d:,} with {matrix.nnz:,} values is not "
             "believed: leave out empty rows and columns"
         )
-    x = SparseRows.of(matrix, name)
+    x = SparseRows.of(matrix, name, copy=False)
     if len(x) == x.columns > 1 and _graphs.is_symmetric(x.matrix()):
         raise InputError(
             f"{name}: holds a sparse matrix that is symmetric, as graphs and "

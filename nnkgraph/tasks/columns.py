@@ -133,8 +133,11 @@ def column_facts(x: Any) -> dict[str, Any]:
     the usual column, ``narrow`` are those beside the widest, narrowest first. Sparse
     columns, such as counts of words, are not said to be apart: only rows can be scaled.
     """
-    sparse = isinstance(x, SparseRows)
-    mean, low, high, square, zero = _sparse_moments(x) if sparse else _moments(x)
+    if isinstance(x, SparseRows):
+        mean, low, high, square = x.moments()
+        zero = int((np.diff(x.indptr) == 0).sum())
+    else:
+        mean, low, high, square, zero = _moments(x)
     # The computed spread of a constant column may be a rounding error, not 0.
     variance = np.where(low == high, 0.0, square / len(x))
     return {
@@ -157,20 +160,6 @@ def _moments(x: NDArray[Any]) -> tuple[Any, FloatArray, FloatArray, FloatArray, 
         square += np.square(block - mean).sum(axis=0)
         zero += int((~block.any(axis=1)).sum())
     return mean, low, high, square, zero
-
-
-def _sparse_moments(
-    x: SparseRows,
-) -> tuple[Any, FloatArray, FloatArray, FloatArray, int]:
-    """Return the same of sparse rows, from what is stored."""
-    (n, d), matrix = x.shape, x.matrix()
-    mean = np.bincount(x.indices, x.data, d) / n
-    ends: Any = matrix.min(axis=0), matrix.max(axis=0)
-    low, high = (np.ravel(one.toarray()) for one in ends)
-    missing = n - np.bincount(x.indices, minlength=d)
-    square = np.bincount(x.indices, np.square(x.data - mean[x.indices]), d)
-    zero = int((np.diff(x.indptr) == 0).sum())
-    return mean, low, high, square + missing * mean**2, zero
 
 
 def _shares(x: Any, mean: Any, variance: FloatArray) -> dict[str, Any]:
@@ -266,6 +255,8 @@ def column_findings(figures: dict[str, Any]) -> Iterator[Finding]:
         return
     some = columns["columns_90"]
     before = "" if scale == "none" else f"before `scale={scale!r}` "
+    if figures["pca"] is not None:
+        before = before or f"before `pca={figures['pca']}` "
     yield say(
         f"{before}the widest column, {_name(columns['largest'], columns)}, is "
         f"{columns['scale_ratio']:.3g} times as wide as the usual one and holds "

@@ -33,6 +33,7 @@ class CompareCall(RunningOptions, total=False):
     preset: str | None
     search: Any
     scale: str
+    pca: int | None
     seed: int
 
 

@@ -479,7 +479,7 @@ def _check_answers(chosen: Any, path: Path) -> None:
 def _check_features(chosen: Any, spec: str, folder: Path) -> None:
     read = partial(formats.read_features, format=chosen)
     found = read(spec)
-    matrix = np.ndim(found.x) == 2 or hasattr(found.x, "matrix")
+    matrix = hasattr(found.x, "matrix") or np.ndim(found.x) == 2
     _demand(matrix, "features are no matrix")
     _demand(read(spec).sha256 == found.sha256, "a second reading gives other features")
     path, item = formats.split_item(spec)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.io
@@ -13,6 +16,7 @@ from nnkgraph.build.query import query
 from nnkgraph.data import Features, SparseRows, pairs
 from nnkgraph.data.scaling import unit_rows
 from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.tasks.verify import verify
 
 
 def counts(n=90, d=53, *, seed=0, share=0.15):
@@ -178,9 +182,9 @@ def test_sparse_files_are_read_sparse_or_dense(tmp_path, kind):
     sp.save_npz(tmp_path / "x.npz", x.asformat(kind).astype(np.int32))
     scipy.io.savemat(tmp_path / "x.mat", {"fea": x.asformat(kind)})
     for path in (tmp_path / "x.npz", tmp_path / "x.mat"):
-        rows = formats.read_features(path, sparse="rows")
+        rows = formats.read_features(path)
         assert isinstance(rows.x, SparseRows)
-        dense = formats.read_features(path)
+        dense = formats.read_features(path, sparse="dense")
         assert np.array_equal(dense.x, x.toarray())
         assert np.array_equal(rows.x.dense(), dense.x)
         assert rows.sha256 == dense.sha256 == Features.of(x.toarray()).sha256
@@ -191,7 +195,7 @@ def test_ids_stand_beside_a_sparse_matrix(tmp_path):
     with np.load(tmp_path / "x.npz") as archive:
         members = dict(archive)
     np.savez(tmp_path / "x.npz", **members, ids=np.array(list("abcdefgh")))
-    for sparse in ("", "rows"):
+    for sparse in ("dense", "rows"):
         read = formats.read_features(tmp_path / "x.npz", sparse=sparse)
         assert read.ids == tuple("abcdefgh")
 
@@ -248,3 +252,91 @@ def test_commands_take_sparse_features(tmp_path, run):
     done = run("build", x, "--scale", "standard", "-o", graph)
     assert done.code == 2
     assert done.err.count("\n") == 1
+
+
+# The commands
+
+
+@pytest.fixture
+def both(tmp_path):
+    """Write the same rows as a sparse and as a dense file, with labels and queries."""
+    x = counts(160)
+    sp.save_npz(tmp_path / "sparse.npz", x)
+    np.save(tmp_path / "dense.npy", x.toarray())
+    new = sp.csr_array(sp.vstack([counts(20, seed=3), counts(160)[[3, 40]]]))
+    sp.save_npz(tmp_path / "sparse-new.npz", new)
+    np.save(tmp_path / "dense-new.npy", new.toarray())
+    np.save(tmp_path / "y.npy", np.arange(160) % 3)
+    return tmp_path
+
+
+def answers(run, folder, command, *options):
+    """Return what a command says of the sparse and of the dense file."""
+    found = []
+    for name in ("sparse.npz", "dense.npy"):
+        asked = [str(one).replace("NEW", name.replace(".", "-new.")) for one in options]
+        done = run(command, folder / name, *asked, "--json")
+        assert done.code == 0, done.err
+        found.append(json.loads(done.out.replace(name, "x")))
+    return found
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "cosine", "linear"])
+def test_commands_say_what_they_say_of_the_dense_copy(run, both, kernel):
+    how = ("--kernel", kernel)
+    one, two = answers(run, both, "explain", "--node", 7, "-k", 6, *how)
+    assert one == two
+    labels = ("--labels", both / "y.npy", "--method", "nnk", "-k", "4,6", *how)
+    one, two = answers(run, both, "classify", *labels)
+    del one["seconds"], two["seconds"]
+    assert one == two
+    test = ("--test", both / "NEW", *labels[:4], *how)
+    one, two = answers(run, both, "classify", *test)
+    del one["seconds"], two["seconds"]
+    assert one == two
+    for path in (both / "sparse-new.npz", both / "dense-new.npy"):  # in either form
+        output = both / f"{path.name}.a.npz"
+        assert run("query", both / "sparse.npz", path, "-o", output, *how).code == 0
+        assert (
+            run("query", both / "dense.npy", path, "-o", both / "d.npz", *how).code == 0
+        )
+        assert output.read_bytes() == (both / "d.npz").read_bytes()
+    if kernel != "linear":
+        one, two = answers(run, both, "audit", "--labels", both / "y.npy", *how)
+        assert one["table"] == two["table"]
+
+
+@pytest.mark.parametrize("scale", ["none", "unit"])
+@pytest.mark.parametrize("kernel", ["gaussian", "cosine", "linear"])
+@pytest.mark.parametrize("method", ["nnk", "knn"])
+def test_graphs_of_sparse_rows_are_derived_again(run, both, kernel, method, scale):
+    x, g = both / "sparse.npz", both / "g.npz"
+    how = ("--kernel", kernel, "--method", method, "--scale", scale, "-k", 6)
+    assert run("build", x, "-o", g, *how).code == 0
+    assert run("verify", x, g).code == 0
+    assert run("verify", x, g, "--sample", 20).code == 0
+    assert run("verify", both / "dense.npy", g).code == 0
+
+
+@pytest.mark.parametrize("part", ["edge", "weight", "error", "sigma"])
+def test_wrong_graphs_of_sparse_rows_are_found_out(part):
+    x = counts(120)
+    graph = build_graph(x, k=8)
+    adjacency, errors = graph.adjacency.copy(), np.array(graph.errors)
+    about = dict(graph.provenance)
+    if part == "edge":
+        one = int(adjacency.indices[0])
+        adjacency = adjacency.tolil()
+        adjacency[0, one] = adjacency[one, 0] = 0
+        adjacency = sp.csr_array(adjacency)
+    elif part == "weight":
+        adjacency.data *= 1.001
+    elif part == "error":
+        errors[3] += 1e-6
+    else:
+        about["sigma"] *= 1.01
+    wrong = replace(
+        graph, adjacency=adjacency, errors=errors, provenance=about, distances=None
+    )
+    assert not verify(x, replace(graph, distances=None)).failed
+    assert verify(x, wrong).failed

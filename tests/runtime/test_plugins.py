@@ -4,6 +4,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
 
 from nnkgraph import testing
 from nnkgraph.build.catalog import catalog
@@ -79,6 +80,8 @@ def write_features(path):
     elif ending == ".h5":
         with h5py.File(path, "w") as file:
             file["x"] = x
+    elif ending == ".mtx":
+        scipy.io.mmwrite(path, scipy.sparse.coo_array(x))
     elif ending == ".mat":
         scipy.io.savemat(path, {"x": x})
     elif ending == ".parquet":

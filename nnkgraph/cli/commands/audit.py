@@ -42,7 +42,7 @@ _COLUMNS = ("id", "score", "other", "label", "suggested", "detail")
     type=types.whole(0),
     help="End with exit code 6 where there are more; all is written.",
 )
-@options.shared("k preset kernel sigma search scale workers executor memory seed")
+@options.shared("k preset kernel sigma search scale pca workers executor memory seed")
 @options.for_features
 @options.shared("no_clobber json")
 def command(

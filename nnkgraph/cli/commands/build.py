@@ -27,7 +27,7 @@ _MIN_DEGREE = 3
 
 _GRAPH_SAYS = (
     "preset k method kernel sigma search symmetrize min_weight min_degree weights "
-    "connect grow max_k digits scale duplicates seed"
+    "connect grow max_k digits scale pca duplicates seed"
 )
 """What --like answers."""
 
@@ -65,7 +65,7 @@ def _build_one(
     with run.within(memory):
         with run("read"):
             kernel = settings["kernel"]
-            matrix = job.files.features(job.features, kernel=kernel, sparse="rows")
+            matrix = job.files.features(job.features, kernel=kernel)
         if place:
             place.check(matrix)
         elif not job.shard:
@@ -129,6 +129,7 @@ def _like(
     search = search if search in {"exact", "kdtree"} else "auto"
     k, scale = known.get("k"), known.get("scale", "none")
     shown |= {"k": k if type(k) is int else None, "scale": scale, "search": search}
+    shown["pca"] = known.get("pca")
     return {**settings, **shown, "like": graph}
 
 
@@ -321,10 +322,10 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
         check_shards(plan)
     for path in plan.search.reads:
         formats.read_candidates(path)
-    n, d = matrix.x.shape
-    chosen_search, why = plan.search.chosen(matrix.x, plan.k, plan.kernel.nearness)
+    (n, d), seen = matrix.x.shape, plan.seen(matrix)
+    chosen_search, why = plan.search.chosen(seen, plan.k, plan.kernel.nearness)
     search = registry.spec(chosen_search) + (f" ({why})" if why else "")
-    seconds = estimated_seconds(matrix.x, plan.k)
+    seconds = estimated_seconds(seen, plan.k)
     span = None if shard is None else shard.rows(n)
     needed = estimate(matrix, plan, running, seconds, span)
     part = "" if shard is None else f" as shard {shard}"
@@ -332,9 +333,9 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     workers = f"up to {granted_cpus()}" if workers == "auto" else workers
     talk.summary(
         f"{job.features}: {n} x {d}, readable and finite; would be built with "
-        f"k {plan.k}, method {settings['method']}, kernel {settings['kernel']}, search "
-        f"{search}, rule {plan.rule}, {workers} workers, into "
-        f"{job.output}{part}"
+        f"{'' if plan.pca is None else f'pca {plan.pca}, '}k {plan.k}, method "
+        f"{settings['method']}, kernel {settings['kernel']}, search {search}, rule "
+        f"{plan.rule}, {workers} workers, into {job.output}{part}"
     )
     talk.summary(
         f"{job.features}: about {in_words(needed.memory)} of memory, "
@@ -432,7 +433,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     metavar="SHARE",
     help="Fail where the estimated recall of the search is below this.",
 )
-@options.shared("scale duplicates workers executor")
+@options.shared("scale pca duplicates workers executor")
 @options.shared("shard memory resume block_timeout seed")
 @options.for_features
 @options.shared("no_clobber")
@@ -457,7 +458,8 @@ def command(
     FEATURES is a file, FILE::DATASET, a pattern such as 'parts/*.npy' for files whose
     rows follow each other, or '-' for stdin.
 
-    Input: .npy, .npz, .csv, .tsv, .txt (also .gz), .h5, .h5ad, .parquet, .mat.
+    Input: .npy, .npz, .csv, .tsv, .txt, .mtx (also .gz), .h5, .h5ad, .parquet, .mat,
+    or a folder of 10x Genomics.
     Output: .npz, .tsv, .csv, .edgelist (also .gz), .graphml, .gexf, .mtx, .parquet,
     .pyg.npz, .mat. Several inputs in one call need {name} in the output's name; a bad
     one does not stop the others.

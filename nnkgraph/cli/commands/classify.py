@@ -86,7 +86,7 @@ def confusion_table(title: str, classes: list[str], table: list[list[int]]) -> s
     show_default="5 where there is something to choose or no test part",
     help="Folds of the cross-validation.",
 )
-@options.shared("preset kernel scale search workers executor")
+@options.shared("preset kernel scale pca search workers executor")
 @options.seed("Draws the test part and the folds.")
 @options.output(
     "Predictions of the test rows, or of all in cross-validation, with weights of the "
@@ -174,7 +174,8 @@ def command(
     tests = "" if about["test_rows"] is None else f", {about['test_rows']} test rows"
     talk.summary(
         f"{train}: {about['rows']} training rows{tests}, {about['features']} features, "
-        f"{len(found.classes)} classes, scale {about['scale']}",
+        f"{len(found.classes)} classes, scale {about['scale']}"
+        + (f", pca {about['pca']}" if "pca" in about else ""),
         *found.notes,
     )
     talk.warning(*found.warnings)

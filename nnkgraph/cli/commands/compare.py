@@ -32,7 +32,7 @@ _COLUMNS = {
     *("knn", "nnk", "omp", "mp"),
     help="What to compare; repeatable. knn stands for its union and its mutual form.",
 )
-@options.shared("preset kernel sigma search scale workers executor seed")
+@options.shared("preset kernel sigma search scale pca workers executor seed")
 @options.for_features
 @options.shared("no_clobber json")
 def command(

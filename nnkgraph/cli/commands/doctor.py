@@ -27,7 +27,7 @@ _DEFAULTS = {"kernel": "gaussian", "search": "auto", "scale": "none", "seed": 0}
 
 @options.command
 @options.features_arg
-@options.shared("preset k kernel sigma search scale workers executor seed")
+@options.shared("preset k kernel sigma search scale pca workers executor seed")
 @options.for_features
 @options.shared("json")
 def command(features: str, files: Files, json: bool, **settings: Any) -> None:

@@ -114,7 +114,7 @@ def _short(value: object, digits: int = 6) -> str:
     metavar="FILE",
     show_default="features with 2 or 3 columns, or a plane",
 )
-@options.shared("preset k method kernel sigma search scale workers executor seed")
+@options.shared("preset k method kernel sigma search scale pca workers executor seed")
 @options.for_features
 @options.shared("no_clobber json")
 def command(
@@ -180,7 +180,7 @@ def command(
         figure = picture.draw_explanation(found, matrix, where)
         files.write(output, rendered(figure, output))
         shown = ""
-        if picture.is_projected(matrix, where):
+        if picture.is_projected(found, matrix, where):
             plane = "in the plane where its candidates spread most"
             shown = f", {plane} (of {matrix.x.shape[1]} columns)"
         talk.summary(f"{output}: node {found.name} drawn{shown}")
@@ -202,7 +202,7 @@ def _check_given(name: str, graph: nnkgraph.Graph) -> None:
     ctx = click.get_current_context()
     given = {
         one: ctx.params[one]
-        for one in ("k", "method", "kernel", "sigma", "search", "scale", "seed")
+        for one in ("k", "method", "kernel", "sigma", "search", "scale", "pca", "seed")
         if ctx.get_parameter_source(one) is not click.core.ParameterSource.DEFAULT
     }
     for option, ours, theirs in contradictions(given, graph, name):

@@ -9,7 +9,7 @@ from nnkgraph import formats
 from nnkgraph.cli import options, outcome, progress, talk
 from nnkgraph.cli.files import Files, read_graph
 
-_GRAPH_SAYS = "preset k method kernel sigma scale seed"
+_GRAPH_SAYS = "preset k method kernel sigma scale pca seed"
 """What --graph answers."""
 
 
@@ -19,13 +19,13 @@ _GRAPH_SAYS = "preset k method kernel sigma scale seed"
 @options.output_opt
 @options.file(
     "--graph",
-    "A graph of DATA whose k, method, kernel, sigma and scaling are taken.",
+    "A graph of DATA whose k, method, kernel, sigma, scaling and components are taken.",
     metavar="GRAPH",
 )
 @options.candidates(
     "Candidates per query.", default="30, or all rows where there are fewer"
 )
-@options.shared("preset method kernel sigma search scale")
+@options.shared("preset method kernel sigma search scale pca")
 @click.option(
     "--normalize", is_flag=True, help="Divide the weights of every query by their sum."
 )

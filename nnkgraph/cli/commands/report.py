@@ -61,8 +61,7 @@ def command(
     kernel = str(nodes.provenance.get("kernel", "")).partition(":")[0]
     gram = kernel in {"precomputed", "distance"}
     if features is not None:
-        sparse: Any = "similarities" if gram else "rows"
-        found["features"] = files.features(features, sparse=sparse)
+        found["features"] = files.features(features, kernel="precomputed" * gram)
     if labels is not None:
         of = found.get("features")
         found["labels"] = files.labels(labels, of, known=nodes.ids, minus_one=True)

@@ -21,7 +21,7 @@ _STORED = ("kernel", "scale", "duplicates", "seed")
 @options.command
 @options.features_arg
 @options.output_opt
-@options.shared("k kernel search scale duplicates workers")
+@options.shared("k kernel search scale pca duplicates workers")
 @options.shared("executor shard memory resume block_timeout seed report")
 @options.for_features
 @options.shared("no_clobber")
@@ -64,14 +64,17 @@ def command(
     with run.within(memory):
         with run("read"):
             kernel = settings["kernel"]
-            matrix = files.features(features, kernel=kernel, sparse="rows")
+            matrix = files.features(features, kernel=kernel)
         running: dict[str, Any] = {"resume": resume, "progress": run}
         running["shared_dir"] = folder_of(output)
         if shard is None:
             found = nnkgraph.find_candidates(matrix, **settings, **running)
             known = {name: settings[name] for name in _STORED}
             known |= {"k": found.index.shape[1], "search": found.backend}
-            known["metric"] = metric_of(kernel_of(kernel), settings["scale"])
+            how = settings["scale"], settings["pca"]
+            known["metric"] = metric_of(kernel_of(kernel), *how)
+            if settings["pca"] is not None:
+                known["pca"] = settings["pca"]
             about = provenance(matrix, known)
             with run("write"):
                 formats.write_candidates(

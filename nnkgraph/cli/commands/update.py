@@ -166,10 +166,8 @@ def _check_names(asked: _Asked, files: Files, report: str | None) -> None:
 
 def _read(asked: _Asked, files: Files) -> _Inputs:
     graph = read_graph(asked.graph)
-    features = files.features(asked.features, sparse="rows")
-    add = None
-    if asked.add is not None:
-        add = files.more_rows(asked.add, asked.add_ids, sparse="rows")
+    features = files.features(asked.features)
+    add = None if asked.add is None else files.more_rows(asked.add, asked.add_ids)
     removed = [] if asked.remove is None else _names(asked.remove, graph)
     return _Inputs(graph, features, add, removed)
 

@@ -45,11 +45,9 @@ def command(features: str, graph: str, files: Files, json: bool, **draw: Any) ->
     files.expect(features)
     known = read_graph(graph, files.split_format(graph))
     kernel = str(known.provenance.get("kernel", ""))
-    gram = kernel.partition(":")[0] in {
-        "precomputed",
-        "distance",
-    }  # others may be gone by now
-    matrix = files.features(features, sparse="similarities" if gram else "")
+    given = kernel.partition(":")[0]  # others may be gone by now
+    known_to_us = given in {"precomputed", "distance"}
+    matrix = files.features(features, kernel=given if known_to_us else "")
     found = nnkgraph.verify(
         matrix, known, name=graph, progress=progress.Progress(), **draw
     )

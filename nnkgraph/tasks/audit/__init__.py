@@ -10,7 +10,13 @@ import numpy as np
 
 from nnkgraph.build.report import search_facts
 from nnkgraph.build.run import open_run
-from nnkgraph.build.settings import SearchCall, Settings, features_of, split
+from nnkgraph.build.settings import (
+    SearchCall,
+    Settings,
+    features_of,
+    metric_of,
+    split,
+)
 from nnkgraph.data.labels import Labels
 from nnkgraph.data.pairs import GEOMETRIC
 from nnkgraph.errors import ParameterError, QualityWarning
@@ -127,10 +133,8 @@ def audit(
             "an audit looks at distances between points, which this kernel has not: "
             "use kernel gaussian, laplacian, correlation or cosine"
         )
-    kernel = registry.spec(settings.kernel).partition(":")[0]
-    angles = settings.kernel.nearness == "squared-distance" and (
-        kernel == "cosine" or settings.scale == "unit"
-    )
+    measure = metric_of(settings.kernel, settings.scale, settings.pca)
+    angles = measure == "chord"
     given = parse_threshold(duplicate, angles=angles)
     known = None
     if labels is not None:
@@ -196,6 +200,7 @@ def _audited(
         "k": int(candidates.index.shape[1]),
         "kernel": registry.spec(settings.kernel),
         "scale": settings.scale,
+        **({} if settings.pca is None else {"pca": settings.pca}),
         "seed": settings.seed,
         "search": {**search_facts(candidates), "exact": candidates.exact},
         "near_duplicates": {

@@ -15,6 +15,8 @@ from nnkgraph.build.settings import DEFAULT_K, Running, RunningOptions, features
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data import Features, Neighborhoods
 from nnkgraph.data.labels import Labels, folds_of, shuffled_by_class
+from nnkgraph.data.rows import in_form_of
+from nnkgraph.data.sparse import work_columns
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.search.auto import Costs
@@ -86,6 +88,7 @@ def labeled_rows(
         known = replace(known, codes=known.codes[~out], ids=None)
     elif test is not None:
         check_columns(train, test)
+        test = in_form_of(train.x, test)
         rows = np.arange(len(test.x))
         if test_labels is not None:
             asked = _as_labels(test_labels, "test labels")
@@ -257,14 +260,14 @@ def tested(
     return facts
 
 
-_LARGE = 1 << 25  # values of a matrix whose parts get a pool each
+_LARGE = 1 << 28  # bytes of a matrix whose parts get a pool each
 
 
 def _open(
     labeled: LabeledRows, trials: list[Trial], points: int, running: Running
 ) -> Any:
     """Open a run for so many points."""
-    n, d = labeled.train.x.shape
+    n, d = len(labeled.train.x), work_columns(labeled.train.x)
     most = max(trial.k for trial in trials)
     chosen = replace(trials[0].settings, k=max(1, min(most, n - 1)))
     seconds = 0.5e-9 * Costs(n, d, most, "squared-distance").exact
@@ -332,7 +335,7 @@ def _folds(
     fold = folds_of(codes, count, trials[0].settings.seed)
     # Files for the workers stay until a pool closes: large ones get a pool each.
     whole = [list(range(count))]
-    groups = whole if x.size < _LARGE else [[one] for one in range(count)]
+    groups = whole if x.nbytes < _LARGE else [[one] for one in range(count)]
     for group in groups:
         size = int(np.isin(fold, group).sum())
         with (
@@ -438,6 +441,7 @@ def classify(
     kernel: str = "gaussian",
     search: str = "auto",
     scale: str = "none",
+    pca: int | None = None,
     seed: int = 0,
     preset: str | None = None,
     predict: bool = False,
@@ -494,6 +498,7 @@ def classify(
             "kernel": kernel,
             "search": search,
             "scale": scale,
+            "pca": pca,
             "seed": seed,
             "preset": preset,
         },
@@ -527,6 +532,7 @@ def classify(
         "cv": count or None,
         "kernel": kernel,
         "scale": scale,
+        **({} if pca is None else {"pca": pca}),
         "seed": seed,
     }
     return Classified(

@@ -13,6 +13,7 @@ from nnkgraph.build.settings import Settings
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data.duplicates import distinct_rows
 from nnkgraph.data.scaling import Scaling
+from nnkgraph.data.sparse import share_rows, work_columns
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.kernels import Problem
 from nnkgraph.runtime import blocks, registry
@@ -184,7 +185,8 @@ class Found:
 class _Task:
     """What every block needs; small, because it travels to the workers."""
 
-    arrays: tuple[Shared, ...]  # rows, points, candidates, their distances, twins
+    rows: tuple[Any, Any]  # those that learn, and points
+    arrays: tuple[Shared, ...]  # candidates of the points, their distances, twins
     shares: tuple[Shared, ...]
     classes: int
     trials: tuple[Trial, ...]
@@ -208,18 +210,18 @@ def run_split(
     All are scaled by the rows that learn, which are searched once for the largest k.
     """
     settings, pool = trials[0].settings, run.pool
-    scaling = Scaling.of(x, settings.scale)
+    scaling = Scaling.of(x, settings.scale, settings.pca, names[0])
     x, points = (
         settings.kernel.prepare(scaling.applied(one, name), name)
         for one, name in zip((x, points), names, strict=True)
     )
-    dtype = np.result_type(x, points)
+    dtype = np.result_type(x.dtype, points.dtype)
     x, points = x.astype(dtype, copy=False), points.astype(dtype, copy=False)
     rows = distinct_rows(x, "merge", names[0])
     shares = shares_of_classes(rows, codes, classes)
     twin = twins(rows.x, points)
     # Shared once: what is a map of a file already is not written again.
-    x = pool.share(rows.x).open()
+    x = share_rows(pool, rows.x).open()
     run = replace(run, rows=replace(rows, x=x))
     width = min(max(trial.k for trial in trials), len(x))
     exact: Search = registry.create("search", "exact")
@@ -227,7 +229,8 @@ def run_split(
     fitted = _fitted(run, trials, width)
     n, t = len(points), len(trials)
     task = _Task(
-        tuple(map(pool.share, (x, points, found.index, found.distance, twin))),
+        (share_rows(pool, x), share_rows(pool, points)),
+        tuple(map(pool.share, (found.index, found.distance, twin))),
         tuple(map(pool.share, (shares.data, shares.indices, shares.indptr))),
         classes,
         tuple(fitted),
@@ -237,7 +240,7 @@ def run_split(
     if full:
         shapes = ((n, t, classes), (n, t), (n, t))
         outputs += [pool.output(shape, np.float64) for shape in shapes]
-    seconds = sum(row_seconds(trial.k, x.shape[1]) for trial in trials)
+    seconds = sum(row_seconds(trial.k, work_columns(x)) for trial in trials)
     block = int(np.clip(_BLOCK_SECONDS / seconds, 16, 1024))
     blocks.run(pool, _block, task, tuple(outputs), rows=n, block=block, on_rows=on_rows)
     sigma = [
@@ -284,8 +287,9 @@ def _cut(found: Candidates, k: int) -> Candidates:
 def _block(task: _Task, start: int, stop: int) -> tuple[Any, ...]:
     """Classify some points by every trial."""
     rows, n, t = slice(start, stop), stop - start, len(task.trials)
-    x, *own = (one.open() for one in task.arrays)
-    points, index, distance, twin = (one[rows] for one in own)
+    x, points = (one.open() for one in task.rows)
+    points = points[rows]
+    index, distance, twin = (one.open()[rows] for one in task.arrays)
     shares = tuple(np.asarray(one.open()) for one in task.shares)
     predicted, neighbors = np.empty((2, n, t), np.int32)
     weights = np.empty((n, t, task.classes)) if task.full else None

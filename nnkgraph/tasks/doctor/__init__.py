@@ -75,7 +75,8 @@ def doctor(
     }
     columns = describe_columns(features, given["kernel"])
     if columns:
-        columns["embeddings"] = embedding_facts(features.x, columns)
+        raw = given.get("pca") is None
+        columns["embeddings"] = embedding_facts(features.x, columns) if raw else None
     given, replaced = _without_direction(given, columns)
     settings = Settings.of(features, **given)
     knn = registry.create("methods", "knn")
@@ -84,6 +85,7 @@ def doctor(
         figures = {
             **_all_figures(features, searched, columns),
             "scale": given["scale"],
+            "pca": settings.pca,
             "replaced": list(replaced.values()),
         }
         suggestion = _suggested(searched, given, figures)
@@ -103,7 +105,8 @@ def _without_direction(
     zero = columns.get("zero_rows", 0)
     rows = "1 row is" if zero == 1 else f"{zero} rows are"
     without = f"{rows} all zeros, without a direction, which"
-    if zero and given["kernel"].partition(":")[0] == "cosine":
+    cosine = given["kernel"].partition(":")[0] == "cosine"
+    if zero and cosine and given.get("pca") is None:
         instead = "gaussian instead; remove them to use cosine"
         said["kernel"] = f"{without} kernel cosine refuses: {instead}"
         given = {**given, "kernel": "gaussian"}

@@ -76,7 +76,7 @@ def _by_angle(figures: dict[str, Any]) -> bool:
     """Return whether unit length and a bandwidth can take the place of the kernel."""
     scale, apart = figures["scale"], _is_apart(figures["columns"])
     free = scale == "unit" or (scale == "none" and not apart)
-    return free and figures["kernel"] == "cosine"
+    return free and figures["kernel"] == "cosine" and figures["pca"] is None
 
 
 def _is_apart(columns: dict[str, Any]) -> bool:
@@ -96,7 +96,7 @@ def _better_scale(
             f"{len(columns['narrow'])} of {columns['columns']} columns hardly count "
             "beside wider ones without scaling"
         )
-    if columns["zero_rows"]:
+    if columns["zero_rows"] or searched.settings.pca is not None:
         return "", ""
     if columns["embeddings"] and nearness == "squared-distance" and searched.has_sigma:
         why = "rows look like embeddings, which are usually compared by angle"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, Graph, IndexArray, Neighborhoods
     from nnkgraph.data.duplicates import Rows
+    from nnkgraph.data.scaling import Scaling
 
 
 _SAME = 1e-6  # errors J that differ by less, as a share, are the same
@@ -112,6 +113,7 @@ class Explanation:
     candidates: list[dict[str, Any]]  # one entry per candidate; plain JSON values
     facts: dict[str, Any]  # about the neighborhood as a whole; plain JSON values
     notes: list[str]  # what the user should know
+    scaling: Scaling  # of the rows that the node was compared with
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def entries_of(
     index, distance = solved.problem.index[0], solved.problem.distance[0]
     nodes = index if rows.origin is None else rows.origin[np.maximum(index, 0)]
     why, ids = solved.reasons, features.ids
-    metric = metric_of(settings.kernel, settings.scale)
+    metric = metric_of(settings.kernel, settings.scale, settings.pca)
     entries: list[dict[str, Any]] = []
     for place in np.flatnonzero(index >= 0):
         by = int(why.hidden_by[place])
@@ -334,14 +336,16 @@ def _explained(
         "k": settings.k,
         "method": registry.spec(settings.method),
         "kernel": registry.spec(settings.kernel),
-        "metric": metric_of(settings.kernel, settings.scale),
+        "metric": metric_of(settings.kernel, settings.scale, settings.pca),
         "scale": settings.scale,
+        **({} if settings.pca is None else {"pca": settings.pca}),
         "duplicates": settings.duplicates,
         "search": candidates.backend,
         **facts_of(solved, entries),
     }
     notes += [*run.warnings, *candidates.notes, *remarks_on(solved)]
-    return Explanation(first, name_of(features, first), entries, about, notes)
+    name = name_of(features, first)
+    return Explanation(first, name, entries, about, notes, run.scaling)
 
 
 def _searched(run: Run, place: int) -> tuple[Candidates, Kernel]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data.scaling import scaled
+from nnkgraph.data.rows import dense_rows
 from nnkgraph.errors import InputError
 from nnkgraph.tasks.plot import new_figure
 
@@ -79,9 +79,12 @@ def check_places(features: Features, coordinates: Features | None, kernel: str) 
     raise InputError(f"{where.name}: {wrong}")
 
 
-def is_projected(features: Features, coordinates: Features | None) -> bool:
+def is_projected(
+    found: Explanation, features: Features, coordinates: Features | None
+) -> bool:
     """Return whether a picture shows a plane that the features do not name."""
-    return coordinates is None and features.x.shape[1] not in {2, 3}
+    columns = found.facts.get("pca", features.x.shape[1])
+    return coordinates is None and columns not in {2, 3}
 
 
 def places(
@@ -96,11 +99,11 @@ def places(
     """
     if coordinates is not None:
         return np.asarray(coordinates.x, np.float64), 1.0
-    x = scaled(features.x, found.facts["scale"], features.name)
-    if not is_projected(features, coordinates):
-        return np.asarray(x, np.float64), 1.0
+    x = found.scaling.applied(features.x, features.name)
+    if x.shape[1] in {2, 3}:
+        return dense_rows(x), 1.0
     at = np.full((len(x), 2), np.nan)
-    at[shown], share = projected(np.asarray(x[shown], np.float64))
+    at[shown], share = projected(dense_rows(x[np.array(shown)]))
     return at, share
 
 
@@ -129,7 +132,7 @@ def draw_explanation(
     """
     check_places(features, coordinates, found.facts["kernel"])
     shown = [found.node, *(entry["node"] for entry in found.candidates)]
-    flat = is_projected(features, coordinates)
+    flat = is_projected(found, features, coordinates)
     x, share = places(found, features, coordinates, shown)
     size = x.shape[1]
     figure = new_figure(6.4, 7.8 if size == 2 else 6.8)

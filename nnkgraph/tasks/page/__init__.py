@@ -185,7 +185,8 @@ def _parameters(facts: dict[str, Any]) -> list[list[str]]:
     """Return the provenance as text, in the order that readers look for."""
     first = ("method", "k", "kernel", "sigma", "rule", "search", "min_degree", "scale")
     names = [name for name in first if name in facts]
-    names += sorted(set(facts) - {*first, "support_sizes", "nodes_failed", "failure"})
+    hidden = {"support_sizes", "nodes_failed", "failure", "projection"}
+    names += sorted(set(facts) - {*first} - hidden)
     return [[name.replace("_", " "), _shown(facts[name])] for name in names]
 
 

@@ -13,6 +13,7 @@ from nnkgraph.errors import ParameterError
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.verify import recipe as recipes
 from nnkgraph.tasks.verify._agree import Verdict, judge
+from nnkgraph.tasks.verify._components import components_check
 from nnkgraph.tasks.verify._derive import Derived, derive
 from nnkgraph.tasks.verify._slow import Space, lengths, similarity
 from nnkgraph.tasks.verify.recipe import Check, Recipe
@@ -97,6 +98,8 @@ def verify(
         return Verification(checks, graph.n_nodes, 0)
     space = Space.of(features.x, recipe)
     checks.append(_rule_check(graph, recipe))
+    if recipe.pca is not None:
+        checks.append(components_check(features.x, recipe))
     bare, bridges = _without_bridges(graph)
     distinct, copies = _without_copies(bare, space)
     checks += copies

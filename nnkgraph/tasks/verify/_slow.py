@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import nnls
 
-from nnkgraph.data import SparseGram
+from nnkgraph.data import SparseGram, SparseRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 EPS = 2.0**-53
 _VALUES = 1 << 25  # pair values that are held at once
+_PAIRS = 1 << 14  # pairs of sparse rows whose difference is
 _CHOICES = 32  # sets of candidates to try where rounding decides on the k best
 
 
@@ -68,14 +69,21 @@ class Space:
 
     @classmethod
     def of(cls, x: Any, recipe: Recipe) -> Space:
-        """Scale the rows and leave out copies, as the graph says it was done."""
-        if isinstance(x, SparseGram):
-            x = x.matrix()
-        x = _scaled(x, recipe.scale, recipe.scaling)
+        """Scale the rows and leave out copies, as the graph says it was done.
+
+        Coordinates along components are those of the build, digit by digit: identical
+        ones are copies. `components_check` looks at them.
+        """
+        if recipe.pca is not None and recipe.scaling is not None:
+            x = recipe.scaling.applied(x, "the features")
+        else:
+            if isinstance(x, SparseGram | SparseRows):
+                x = x.matrix()
+            x = scaled(x, recipe.scale, recipe.scaling)
         if recipe.kernel == "correlation":
             x = x - np.asarray(x, np.float64).mean(axis=1, keepdims=True)
         if recipe.kernel in {"correlation", "cosine"}:
-            x = _scaled(x, "unit")
+            x = scaled(x, "unit")
         if recipe.kernel == "distance":
             x = _known_distances(x)
         first = (_first_at_zero if recipe.kernel == "distance" else _first_equal)(x)
@@ -96,11 +104,10 @@ class Space:
         """Relative error that a pair's value may have; 0 where there is none."""
         if self.recipe.matrix:
             return 0.0
-        whole = self.recipe.plain and all(
-            bool((b == np.rint(b)).all()) for _, b in self._chunks()
-        )
+        chunks = [self.x.data] if self.sparse else (b for _, b in self._chunks())
+        whole = self.recipe.plain and all(bool((b == np.rint(b)).all()) for b in chunks)
         d = self.x.shape[1]
-        if whole and 4.0 * d * max(1.0, float(np.abs(self.x).max())) ** 2 < 2.0**53:
+        if whole and 4.0 * d * max(1.0, float(abs(self.x).max())) ** 2 < 2.0**53:
             return 0.0  # integers: sums of squares and products are exact
         return float(2.0 * (d + 8) * EPS)
 
@@ -115,11 +122,25 @@ class Space:
         angles = self.recipe.kernel in {"correlation", "cosine"}
         if not angles and self.recipe.scale == "none":
             return 0.0
-        return float(64 * EPS * self.x.shape[1] * np.abs(self.x).max())
+        return float(64 * EPS * self.x.shape[1] * abs(self.x).max())
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only what is not zero is stored."""
+        return hasattr(self.x, "toarray")
 
     def rows(self, index: Any) -> Any:
         """Return some rows in float64."""
-        return np.asarray(self.x[index], np.float64)
+        some = self.x[index]
+        return np.asarray(some.toarray() if self.sparse else some, np.float64)
+
+    def both(self, a: IndexArray, b: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return two sets of rows; of sparse ones the columns that any row stores."""
+        if not self.sparse:
+            return self.rows(a), self.rows(b)
+        p, q = self.x[a], self.x[b]
+        used = np.unique(np.concatenate([p.indices, q.indices]))
+        return p[:, used].toarray(), q[:, used].toarray()
 
     def _chunks(self) -> Iterator[tuple[slice, FloatArray]]:
         size = max(1, _VALUES // (8 * max(1, self.x.shape[1])))
@@ -140,7 +161,7 @@ class Space:
                 whole = np.where(whole == 0.0, np.inf, np.maximum(whole, 0.0))
             whole = np.maximum(np.asarray(whole, np.float64), 0.0) ** 2
             return np.where(np.equal.outer(a, b), 0.0, whole)
-        p, q = self.rows(a), self.rows(b)
+        p, q = self.both(a, b)
         if near == "jaccard-distance":
             return _jaccard(p, q)
         if near == "similarity":
@@ -160,7 +181,19 @@ class Space:
         return np.asarray(total) / self.n
 
     @cached_property
+    def _squares(self) -> FloatArray:
+        """Every sparse row's product with itself."""
+        squares: FloatArray = self.x.multiply(self.x).sum(axis=1)
+        return squares
+
+    @cached_property
+    def _columns(self) -> Any:
+        return self.x.T.tocsr()
+
+    @cached_property
     def _longest(self) -> float:
+        if self.sparse:
+            return float(self._squares.max())
         moved = self._center if self.recipe.nearness == "squared-distance" else 0.0
         return max(float(np.square(b - moved).sum(1).max()) for _, b in self._chunks())
 
@@ -169,12 +202,20 @@ class Space:
         near, shift = self.recipe.nearness, self.recipe.shift
         out = np.empty((len(nodes), self.n))
         if near == "jaccard-distance":
-            for part, rows in self._chunks():
-                out[:, part] = _jaccard(self.rows(nodes), rows)
+            size = max(1, _VALUES // (8 * self.x.shape[1]))
+            for at in range(0, self.n, size):
+                some = np.arange(at, min(at + size, self.n))
+                out[:, some] = _jaccard(*self.both(nodes, some))
             return out, 0.0
         if near not in {"squared-distance", "inner-product", "absolute-product"}:
             return self.pair_values(nodes, np.arange(self.n)), 0.0
         squared, even = near == "squared-distance", near == "absolute-product"
+        error = (self.x.shape[1] + 8) * self._longest + abs(shift)
+        if self.sparse:
+            out = -(self.x[nodes] @ self._columns).toarray()
+            if squared:
+                out = self._squares[nodes, np.newaxis] + self._squares + 2 * out
+            return out, 8.0 * EPS * error
         origin = self._center if squared else 0.0
         moved = self.rows(nodes) - origin
         own = np.square(moved).sum(axis=1)[:, np.newaxis]
@@ -185,7 +226,6 @@ class Space:
                 out[:, part] = own + np.square(there).sum(axis=1) - 2 * product
             else:
                 out[:, part] = -np.abs(product + shift) if even else -product
-        error = (self.x.shape[1] + 8) * self._longest + abs(shift)
         return out, 8.0 * EPS * error
 
     def shortlists(
@@ -198,7 +238,7 @@ class Space:
             rough, error = self._rough(some)
             for node, line in zip(some, rough, strict=True):
                 line[node] = np.inf
-                if hasattr(self.x, "toarray") and self.recipe.nearness == "gram":
+                if self.sparse and self.recipe.nearness == "gram":
                     line[line == 0.0] = np.inf  # what is not stored is no candidate
                 m = min(k, int(np.isfinite(line).sum()))
                 bound = limit
@@ -243,9 +283,15 @@ class Space:
         return float(self.rounding * wide)
 
 
-def _scaled(x: Any, how: str, known: Scaling | None = None) -> Any:
+def scaled(x: Any, how: str, known: Scaling | None = None) -> Any:
+    """Return scaled rows; the numbers of a scaling may be known."""
     if how == "none":
         return x
+    if how == "unit" and hasattr(x, "toarray"):
+        power = np.exp2(np.floor(np.log2(abs(x).max(axis=1).toarray().ravel())))
+        wide = x.multiply(1.0 / power[:, np.newaxis]).tocsr()
+        length = np.sqrt(wide.multiply(wide).sum(axis=1))
+        return wide.multiply(1.0 / length[:, np.newaxis]).tocsr()
     wide = np.asarray(x, np.float64)
     if how == "unit":
         # a power of two first, which is exact: identical directions stay identical
@@ -268,12 +314,20 @@ def _first_equal(x: Any) -> IndexArray:
     """Return, for every row, the lowest row with the same values."""
     known: dict[bytes, int] = {}
     first = np.empty(x.shape[0], np.int64)
+    sparse = hasattr(x, "toarray")
+    if sparse:
+        x = x.copy()
+        x.eliminate_zeros()
+        ends = x.indptr.tolist()
     for i in range(x.shape[0]):
-        row = x[[i]].toarray() if hasattr(x, "toarray") else x[i]
-        values = np.asarray(row) + 0.0  # minus zero is zero
+        if sparse:
+            part = slice(ends[i], ends[i + 1])
+            key = x.indices[part].tobytes() + x.data[part].tobytes()
+        else:
+            key = (np.asarray(x[i]) + 0.0).tobytes()  # minus zero is zero
         # 32 bytes of a hash that nobody has found a collision of: a million rows may
         # be wide.
-        name = blake2b(values.tobytes(), digest_size=32).digest()
+        name = blake2b(key, digest_size=32).digest()
         first[i] = known.setdefault(name, i)
     return first
 
@@ -332,8 +386,14 @@ def lengths(space: Space, a: IndexArray, b: IndexArray) -> FloatArray | None:
     if near not in {"squared-distance", "l1-distance"}:
         return None
     size = max(1, _VALUES // (8 * space.x.shape[1]))
+    if space.sparse:
+        size = _PAIRS
     for start in range(0, len(a), size):
         part = slice(start, start + size)
+        if space.sparse:
+            lost = space.x[a[part]] - space.x[b[part]]
+            out[part] = np.sqrt(lost.multiply(lost).sum(axis=1))
+            continue
         apart = space.rows(a[part]) - space.rows(b[part])
         city = near == "l1-distance"
         out[part] = np.abs(apart).sum(1) if city else np.sqrt(np.square(apart).sum(1))
@@ -406,7 +466,7 @@ def _similar(
         return -space.pair_values(a, b), 1.0
     if recipe.kernel == "jaccard":
         return 1.0 - space.pair_values(a, b), 1.0
-    p, q = space.rows(a), space.rows(b)
+    p, q = space.both(a, b)
     product = np.array([(q * row).sum(axis=1) for row in p]).reshape(len(a), len(b))
     if recipe.kernel in {"correlation", "cosine"}:
         return 0.5 + 0.5 * product, 1.0

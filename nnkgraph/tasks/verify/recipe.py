@@ -78,6 +78,7 @@ class Recipe:
     bridged: bool = False
     weights: str = "regression"
     scaling: Scaling | None = None  # the numbers, where the graph stores them
+    pca: int | None = None
 
     @property
     def nearness(self) -> str:
@@ -197,6 +198,7 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
             bridged=known.get("connect", "none") != "none",
             weights=str(known.get("weights", "regression")),
             scaling=Scaling.read(known),
+            pca=known.get("pca"),
         )
     except (
         ParameterError,
