@@ -640,13 +640,13 @@ feature_names_in_
         """Its adjacency matrix."""
         return _compact(self.result_.adjacency)
 
-    def _start(self, X: Any) -> Settings:
+    def _start(self, X: Any, *, stacklevel: int = 4) -> Settings:
         """Check parameters and rows."""
         _check_mode(self.mode, ("weights", "connectivity", "distance"))
         self.__dict__.pop("result_", None)
         x = self._validated(X, ensure_min_samples=2)
         own = {"duplicates": self.duplicates, "search": self.search}
-        plan = self._learn(x, stacklevel=4, **own, **self._edges())
+        plan = self._learn(x, stacklevel=stacklevel, **own, **self._edges())
         if self.mode == "distance":
             self._check_distances()
         self._plain = self.mode != "weights" and _name(plan.method) == "knn"
@@ -813,8 +813,8 @@ feature_names_in_
         found = self._nearest(self._points(X), self.n_candidates_ + 1)
         weights = self._ask(X, exclude_identical=True).weights
         rows = np.arange(len(found.index))[:, np.newaxis]
-        weight = weights[rows, found.index].toarray()
-        chosen = (weight > 0) | (found.distance == 0)
+        weight: Any = weights[rows, found.index]
+        chosen = (weight.toarray() > 0) | (found.distance == 0)
         return self._fixed(found.index, found.distance, chosen)
 
     def _fixed(
@@ -823,13 +823,11 @@ feature_names_in_
         """Return as many of each row as there are to be: the chosen ones first."""
         order = np.argsort(~chosen, axis=1, kind="stable")[:, : self.n_neighbors_ + 1]
         order.sort(axis=1)  # nearest first again
-        index, distance = (
-            np.take_along_axis(one, order, axis=1) for one in (index, distance)
-        )
-        return self._matrix(self._lengths(distance), index)
+        distance = self._lengths(np.take_along_axis(distance, order, axis=1))
+        return self._matrix(distance, np.take_along_axis(index, order, axis=1))
 
-    def _start(self, X: Any) -> Settings:
-        plan = super()._start(X)
+    def _start(self, X: Any, *, stacklevel: int = 4) -> Settings:
+        plan = super()._start(X, stacklevel=stacklevel + 1)
         wide = self.n_candidates
         if wide is None:
             wide = 2 * self.n_neighbors_

@@ -9,7 +9,8 @@ _HEADINGS = {
     "--test-size --add --remove --graph --coords --beside --values --id-column "
     "--drop --header --delimiter --format --scale --duplicates",
     "Neighbors": "--like --preset --k --method --kernel --sigma --lc --cv --search "
-    "--min-recall --grow --max-k --k-check --normalize --exclude-identical",
+    "--min-recall --grow --max-k --k-check --normalize --exclude-identical "
+    "--self-first",
     "Edges": "--symmetrize --min-weight --min-degree --weights --connect",
     "Picture": "--what --edges --axes --view --title",
     "Output": "--output --write-features --into --key-added --updatable --round "

@@ -14,13 +14,13 @@ from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import GraphCall, settings_of, split
 from nnkgraph.data import Candidates, Features
 from nnkgraph.errors import InputError, ParameterError
-from nnkgraph.methods import Method
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
 
 if TYPE_CHECKING:
     from nnkgraph.build.run import Run
     from nnkgraph.data import Graph
+    from nnkgraph.methods import Method
 
 _WIDER = 2
 """Candidates for each neighbor: NNK keeps about half of them."""
@@ -107,10 +107,10 @@ def neighbors(
         raise ParameterError(f"unknown metric {metric!r}; choose from {known}")
     if options.get("method") in {"umap", "gauss"}:
         raise ParameterError(
-            f"method {options['method']!r} is scanpy's own: its neighbors can come from "
-            "`scanpy.pp.neighbors(adata, transformer=nnkgraph.sklearn.KNNTransformer())`"
+            f"method {options['method']!r} is scanpy's own, which takes neighbors: "
+            "scanpy.pp.neighbors(adata, transformer=nnkgraph.sklearn.KNNTransformer())"
         )
-    if isinstance(n_neighbors, bool) or n_neighbors < 2:  # noqa: PLR2004
+    if isinstance(n_neighbors, bool) or n_neighbors < 2:
         raise ParameterError(
             f"n_neighbors is {n_neighbors}; the cell itself is one, so 2 are the fewest"
         )
@@ -118,8 +118,8 @@ def neighbors(
     n = len(features.x)
     if n_neighbors > n:
         warnings.warn(
-            f"n_neighbors is {n_neighbors}, but there are only {n} cells: n_neighbors = "
-            f"{n} is used",
+            f"n_neighbors is {n_neighbors}, but there are only {n} cells: "
+            f"n_neighbors = {n} is used",
             stacklevel=3,
         )
         n_neighbors = n
@@ -180,9 +180,8 @@ def _solved(
         if run.rows.origin is not None or found.index.shape[1] < count:
             found = _plainly(run, count)
         # Files of worker processes end with the pool.
-        index, distance = (
-            np.array(one[:, :count]) for one in (found.index, found.distance)
-        )
+        index = np.array(found.index[:, :count])
+        distance = np.array(found.distance[:, :count])
         graph = whole(run, solution, **known)
     if index.shape[1] < count or (index < 0).any():
         raise InputError(
