@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import numpy as np
@@ -202,6 +203,19 @@ class TestScanpy:
         assert ours.uns["neighbors"]["params"]["n_neighbors"] == 15
         apart = abs(ours.obsp["connectivities"] - own.obsp["connectivities"]).max()
         assert (apart < 1e-4) == (method == "knn")
+
+    def test_labels_of_known_cells_go_to_new_ones(self, scanpy):
+        if tuple(map(int, version("pynndescent").split(".")[:2])) >= (0, 7):
+            pytest.skip("scanpy's ingest does not run with this pynndescent")
+        cells, new = self.cells(scanpy), np.arange(700) % 4 == 0
+        known, rest = cells[~new].copy(), cells[new].copy()
+        known.uns, truth = {}, rest.obs["bulk_labels"].astype(str)
+        del rest.obs["bulk_labels"]
+        scanpy.pp.pca(known)
+        nnkgraph.neighbors(known)
+        scanpy.tl.umap(known)
+        scanpy.tl.ingest(rest, known, obs="bulk_labels")
+        assert (rest.obs["bulk_labels"].astype(str) == truth).mean() > 0.7
 
     def test_its_tools_run_on_our_graph_and_clusters_are_as_good(
         self, scanpy, tmp_path
