@@ -147,7 +147,7 @@ def test_distances_are_those_of_the_neighbors_with_weights():
     distances = NNKTransformer(n_neighbors=10, mode="distance").fit_transform(POINTS)
     row, column = weights.nonzero()
     true = np.linalg.norm(POINTS[row] - POINTS[column], axis=1)
-    np.testing.assert_allclose(distances[row, column], true, rtol=1e-12)
+    np.testing.assert_allclose(distances[row, column].A1, true, rtol=1e-12)
     assert distances.nnz == weights.nnz + len(POINTS)
 
 
