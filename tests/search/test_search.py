@@ -489,3 +489,37 @@ def test_candidates_name_their_rows_and_are_refused_for_others(run, tmp_path, su
         nnkgraph.build_graph(
             nnkgraph.read_features(tmp_path / "y.csv"), k=5, candidates=found
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--kernel", "linear"), "has no distances"),
+        (("--shard", "1/2"), "--self-first and --shard"),
+    ],
+)
+def test_rows_that_cannot_begin_with_themselves_are_refused(
+    run, tmp_path, options, told
+):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    target = tmp_path / "knn.npz"
+    done = run("search", tmp_path / "x.npy", "-o", target, "--self-first", *options)
+    assert done.code == 2
+    assert told in done.err
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5"])
+def test_rows_that_begin_with_themselves_give_the_same_graph(run, tmp_path, suffix):
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    np.save(tmp_path / "x.npy", np.concatenate([x, x[:3]]))
+    features, knn = tmp_path / "x.npy", tmp_path / f"knn.{suffix}"
+    assert run("search", features, "-k", 9, "-o", knn, "--self-first").code == 0
+    search = f"precomputed:path={knn}"
+    lines = {"a": (), "b": ("--search", search)}
+    made = []
+    for name, more in lines.items():
+        target = tmp_path / f"{name}.npz"
+        assert run("build", features, "-k", 9, "-o", target, *more).code == 0
+        made.append(formats.read_graph(target).adjacency)
+    assert (made[0] != made[1]).nnz == 0
