@@ -10,7 +10,7 @@ PYTEST := pytest -n $(JOBS) --dist worksteal
 ROOM   ?= $(filter-out __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo quick test test-cluster browser coverage lint types check bench paper study fuzz picture tables reference docs samples dist clean
+.PHONY: help install demo quick test test-cluster test-handover browser coverage lint types check bench paper study fuzz picture tables reference docs samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -107,6 +107,14 @@ $(VENV)/cluster: $(VENV)/installed
 	command -v slurmctld munged > /dev/null || (apt-get update && apt-get install --yes slurm-wlm munge)
 	$(PYTHON) -m venv $(VENV)/snakemake
 	$(VENV)/snakemake/bin/python -m pip install --quiet snakemake
+	@touch $@
+
+test-handover: $(VENV)/handover  ## run what docs/migration.md hands over, in other programs
+	$(VENV)/others/bin/python -m pytest -q tests/project/test_handover.py tests/tasks/test_neighbors.py
+
+$(VENV)/handover: $(VENV)/installed
+	$(PYTHON) -m venv $(VENV)/others
+	$(VENV)/others/bin/python -m pip install --quiet --editable '.[handover]' networkx pytest pytest-timeout
 	@touch $@
 
 browser:  ## install the browser that tests of pages need (root, Debian)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.doctor import doctor as doctor
     from nnkgraph.tasks.embed import embed as embed
     from nnkgraph.tasks.explain import explain as explain
+    from nnkgraph.tasks.neighbors import neighbors as neighbors
     from nnkgraph.tasks.page import report as report
     from nnkgraph.tasks.propagate import propagate as propagate
     from nnkgraph.tasks.verify import verify as verify
@@ -59,6 +60,7 @@ _HOMES = {
     "tasks.doctor": "doctor",
     "tasks.embed": "embed",
     "tasks.explain": "explain",
+    "tasks.neighbors": "neighbors",
     "tasks.page": "report",
     "tasks.propagate": "propagate",
     "tasks.verify": "verify",

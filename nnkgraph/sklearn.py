@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array, get_index_dtype
+from scipy.sparse import csr_array, csr_matrix, get_index_dtype
 
 try:
     from joblib import effective_n_jobs
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nnkgraph.data import Answers, Candidates, FloatArray, Graph, IndexArray
     from nnkgraph.kernels import Kernel
 
-__all__ = ["NNKClassifier", "NNKRegressor", "NNKTransformer"]
+__all__ = ["KNNTransformer", "NNKClassifier", "NNKRegressor", "NNKTransformer"]
 
 _DTYPES = (np.float64, np.float32)
 """What is taken as it is; everything else becomes float64."""
@@ -211,7 +211,7 @@ class _NeighborsBase(base.BaseEstimator):
 
     def kneighbors_graph(
         self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
-    ) -> csr_array:
+    ) -> csr_matrix:
         """Return the nearest rows of points as a sparse matrix.
 
         Parameters
@@ -223,7 +223,7 @@ class _NeighborsBase(base.BaseEstimator):
 
         Returns
         -------
-        (n, n_samples_fit_) csr_array
+        (n, n_samples_fit_) csr_matrix
             Every row has ``n_neighbors`` entries, nearest first.
         """
         _check_mode(mode, ("connectivity", "distance"))
@@ -232,12 +232,12 @@ class _NeighborsBase(base.BaseEstimator):
         values, index = found if distance else (np.ones(found.shape), found)
         return self._matrix(values, index)
 
-    def _matrix(self, values: FloatArray, index: IndexArray) -> csr_array:
+    def _matrix(self, values: FloatArray, index: IndexArray) -> csr_matrix:
         """Return lists of neighbors as a matrix; -1 stands for none."""
         there = index >= 0
         ends = np.append(0, np.cumsum(there.sum(axis=1)))
         shape = len(index), self.n_samples_fit_
-        return _compact(csr_array((values[there], index[there], ends), shape))
+        return _output(csr_array((values[there], index[there], ends), shape))
 
     def _own(self, k: int, **settings: Any) -> Candidates:
         """Return the nearest other rows of the rows; identical ones are others."""
@@ -604,7 +604,7 @@ feature_names_in_
         keep(kernel)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> csr_array:
+    def fit_transform(self, X: Any, y: Any = None) -> csr_matrix:
         """Find the neighborhoods of the rows among each other: one search does it.
 
         Parameters
@@ -614,7 +614,7 @@ feature_names_in_
 
         Returns
         -------
-        (n, n) csr_array
+        (n, n) csr_matrix
             Weights, ones or distances.
         """
         del y
@@ -631,7 +631,7 @@ feature_names_in_
             weights = weights[self._first]  # a copy has the neighbors of its first row
         return self._entries(weights, self._first)
 
-    def transform(self, X: Any) -> csr_array:
+    def transform(self, X: Any) -> csr_matrix:
         """Find the neighborhoods of points among the rows of ``fit``.
 
         Parameters
@@ -641,7 +641,7 @@ feature_names_in_
 
         Returns
         -------
-        (n, n_samples_fit_) csr_array
+        (n, n_samples_fit_) csr_matrix
             Weights, ones or distances.
         """
         check_is_fitted(self)
@@ -666,13 +666,13 @@ feature_names_in_
         """Its adjacency matrix."""
         return _compact(self.result_.adjacency)
 
-    def _start(self, X: Any) -> Settings:
+    def _start(self, X: Any, *, stacklevel: int = 4) -> Settings:
         """Check parameters and rows."""
         _check_mode(self.mode, ("weights", "connectivity", "distance"))
         self.__dict__.pop("result_", None)
         x = self._validated(X, ensure_min_samples=2)
         own = {"duplicates": self.duplicates, "search": self.search}
-        plan = self._learn(x, stacklevel=4, **own, **self._edges())
+        plan = self._learn(x, stacklevel=stacklevel, **own, **self._edges())
         if self.mode == "distance":
             self._check_distances()
         self._plain = self.mode != "weights" and _name(plan.method) == "knn"
@@ -698,7 +698,7 @@ feature_names_in_
             **settings,
         )
 
-    def _own_lists(self) -> csr_array:
+    def _own_lists(self) -> csr_matrix:
         """Return every row with itself and its nearest others."""
         others = self.n_neighbors_ - (self.mode == "connectivity")
         index = np.arange(self.n_samples_fit_)[:, np.newaxis]
@@ -711,14 +711,160 @@ feature_names_in_
             values = np.ones(index.shape)
         return self._matrix(values, index)
 
-    def _entries(self, found: csr_array, identical: Any) -> csr_array:
+    def _entries(self, found: csr_array, identical: Any) -> csr_matrix:
         """Return neighbors in the form that the mode asks for."""
         if self.mode == "weights":
-            return _compact(found)
+            return _output(found)
         if self.mode == "connectivity":
             parts = np.ones(found.nnz), found.indices, found.indptr
-            return _compact(csr_array(parts, found.shape))
-        return _compact(_with_zeros(found, identical, self._first))
+            return _output(csr_array(parts, found.shape))
+        return _output(_with_zeros(found, identical, self._first))
+
+
+class KNNTransformer(NNKTransformer):
+    """Turn rows into distances to a fixed number of neighbors, as others expect them.
+
+    It takes the place of ``sklearn.neighbors.KNeighborsTransformer``: in pipelines, and
+    as ``scanpy.pp.neighbors(adata, transformer=KNNTransformer(n_neighbors=15))``. Every
+    row of the result has ``n_neighbors`` + 1 entries, nearest first, and the point
+    itself, at distance 0, is the first.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Neighbors per point. scanpy counts the cell itself among them.
+    method : str
+        "knn" gives the nearest rows. Others, as "nnk", choose among ``n_candidates``
+        first, and the nearest of the rest fill up.
+    n_candidates : int, optional
+        How many such a method chooses from; by default twice ``n_neighbors``.
+    kernel, sigma, scale, preset, n_jobs
+        As those of `NNKClassifier`.
+    search, random_state
+        As those of `NNKTransformer`.
+
+    Attributes
+    ----------
+    n_neighbors_, kernel_, effective_metric_, n_samples_fit_, n_features_in_, \
+feature_names_in_
+        As those of `NNKClassifier`.
+    n_candidates_ : int
+        Candidates that were used.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from nnkgraph.sklearn import KNNTransformer
+    >>> found = KNNTransformer(n_neighbors=10).fit_transform(load_iris().data)
+    >>> found.getnnz(axis=1).min(), found.getnnz(axis=1).max()
+    (np.int32(11), np.int32(11))
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 15,
+        method: str = "knn",
+        n_candidates: int | None = None,
+        kernel: str | Callable[..., Any] = "gaussian",
+        sigma: str | float | None = None,
+        scale: str = "none",
+        search: str = "auto",
+        preset: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            mode="distance",
+            n_neighbors=n_neighbors,
+            method=method,
+            kernel=kernel,
+            sigma=sigma,
+            scale=scale,
+            search=search,
+            duplicates="keep",
+            preset=preset,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.n_candidates = n_candidates
+
+    def fit_transform(self, X: Any, y: Any = None) -> csr_matrix:
+        """Find the neighbors of the rows among each other: one search does it.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        (n, n) csr_matrix
+            Distances.
+        """
+        del y
+        plan = self._start(X)
+        if self._plain:
+            self._keep_kernel(plan.kernel)
+            return self._own_lists()
+        plan = replace(plan, k=self.n_candidates_, seed=self._seed)
+        with open_run(self._data, plan, Running(self._workers)) as run:
+            found, kernel, solved = run.solve()
+            chosen = np.array(solved.weights > 0)
+            # Files of worker processes end with the pool.
+            index, distance = np.array(found.index), np.array(found.distance)
+            self._keep_kernel(plan.kernel, kernel.bandwidth(found))
+        own = np.arange(len(index))[:, np.newaxis]
+        index = np.hstack([own, index])
+        distance = np.hstack([np.zeros(own.shape), distance])
+        chosen = np.hstack([own >= 0, chosen])
+        return self._fixed(index, distance, chosen)
+
+    def transform(self, X: Any) -> csr_matrix:
+        """Find the neighbors of points among the rows of ``fit``.
+
+        Parameters
+        ----------
+        X : (n, d) array-like or sparse matrix
+            Points, with the columns of ``fit``.
+
+        Returns
+        -------
+        (n, n_samples_fit_) csr_matrix
+            Distances.
+        """
+        check_is_fitted(self)
+        if self._plain:
+            return super().transform(X)
+        found = self._nearest(self._points(X), self.n_candidates_ + 1)
+        weights = self._ask(X, exclude_identical=True).weights
+        rows = np.arange(len(found.index))[:, np.newaxis]
+        weight: Any = weights[rows, found.index]
+        chosen = (weight.toarray() > 0) | (found.distance == 0)
+        return self._fixed(found.index, found.distance, chosen)
+
+    def _fixed(
+        self, index: IndexArray, distance: FloatArray, chosen: NDArray[np.bool_]
+    ) -> csr_matrix:
+        """Return as many of each row as there are to be: the chosen ones first."""
+        order = np.argsort(~chosen, axis=1, kind="stable")[:, : self.n_neighbors_ + 1]
+        order.sort(axis=1)  # nearest first again
+        distance = self._lengths(np.take_along_axis(distance, order, axis=1))
+        return self._matrix(distance, np.take_along_axis(index, order, axis=1))
+
+    def _start(self, X: Any, *, stacklevel: int = 4) -> Settings:
+        plan = super()._start(X, stacklevel=stacklevel + 1)
+        wide = self.n_candidates
+        if wide is None:
+            wide = 2 * self.n_neighbors_
+        else:
+            check_scalar(wide, "n_candidates", Integral, min_val=self.n_neighbors_)
+        self.n_candidates_ = min(wide, self.n_samples_fit_ - 1)
+        return plan
+
+    def _running(self) -> dict[str, Any]:
+        """Return what queries and builds have in common."""
+        return super()._running() | {"k": self.n_candidates_}
 
 
 def _check_mode(mode: str, modes: tuple[str, ...]) -> None:
@@ -731,6 +877,11 @@ def _compact(graph: csr_array) -> csr_array:
     kind = get_index_dtype(maxval=max(graph.nnz, *graph.shape))
     indices, ends = (a.astype(kind, copy=False) for a in (graph.indices, graph.indptr))
     return csr_array((graph.data, indices, ends), graph.shape)
+
+
+def _output(graph: csr_array) -> csr_matrix:
+    """Return a graph as scikit-learn's own do: others count on the older kind."""
+    return csr_matrix(_compact(graph))
 
 
 def _with_zeros(

@@ -275,13 +275,18 @@ def gathers_nothing(method: methods.Method) -> bool:
 
 @within_memory
 def find_candidates(
-    features: Features | ArrayLike, /, **options: Unpack[SearchCall]
+    features: Features | ArrayLike,
+    /,
+    *,
+    self_first: bool = False,
+    **options: Unpack[SearchCall],
 ) -> Candidates:
     """Find the candidates of every row; the parameters are those of ``build_graph``.
 
-    Where copies are merged, lists hold only the first of identical rows, and a copy
-    has the list of its first row: ``build_graph`` with these candidates gives the same
-    graph as without them.
+    With ``self_first`` every row comes before its candidates, at distance 0, as UMAP
+    and others expect. Where copies are merged, lists hold only the first of identical
+    rows, and a copy has the list of its first row: ``build_graph`` with these
+    candidates gives the same graph as without them.
 
     Examples
     --------
@@ -295,12 +300,30 @@ def find_candidates(
     chosen, running = split(options, SearchCall)
     features = features_of(features)
     settings = Settings.of(features, preset="paper", **chosen)  # for any bandwidth
+    if self_first and settings.kernel.nearness not in DISTANCES:
+        name = registry.spec(settings.kernel)
+        raise ParameterError(
+            f"kernel {name!r} has no distances, so a row is not at distance 0 from "
+            "itself: leave out `self_first`"
+        )
     with open_run(features, settings, running) as run:
         found = run.find()
     said = [one for one in run.warnings if one not in features.warnings]
     notes = (*found.notes, *said, *run.notes)
     found = candidates_with_copies(found, run.rows)
+    found = _with_self(found) if self_first else found
     return replace(found, notes=notes, ids=features.ids)
+
+
+def _with_self(found: Candidates) -> Candidates:
+    """Put every row before its candidates."""
+    n, k = found.index.shape
+    index = new_array((n, k + 1), found.index.dtype)
+    distance = new_array((n, k + 1), np.float64)
+    for rows in row_slices(n, 24 * (k + 1)):
+        index[rows, 0], index[rows, 1:] = np.arange(n)[rows], found.index[rows]
+        distance[rows, 0], distance[rows, 1:] = 0.0, found.distance[rows]
+    return replace(found, index=index, distance=distance)
 
 
 def warn_of_quality(found: Any) -> None:

@@ -11,7 +11,8 @@ _HEADINGS = {
     "--delimiter --decimal --format --scale --pca "
     "--duplicates",
     "Neighbors": "--like --preset --k --method --kernel --sigma --lc --cv --search "
-    "--min-recall --grow --max-k --k-check --normalize --exclude-identical",
+    "--min-recall --grow --max-k --k-check --normalize --exclude-identical "
+    "--self-first",
     "Edges": "--symmetrize --min-weight --min-degree --weights --connect",
     "Picture": "--what --edges --axes --view --title",
     "Output": "--output --write-features --into --key-added --updatable --round "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.errors import InputError, ResourceError
+from nnkgraph.errors import InputError, ParameterError, ResourceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,9 +28,24 @@ class Convertible:
     errors: NDArray[np.floating[Any]] | None
     distances: NDArray[np.floating[Any]] | None
 
-    def to_scipy(self) -> csr_array:
-        """Return a copy of the adjacency matrix."""
-        return self.adjacency.copy()
+    def to_scipy(self, what: str = "weight") -> csr_array:
+        """Return a copy of the adjacency matrix.
+
+        Parameters
+        ----------
+        what : {"weight", "distance"}
+            With "distance" entries are how far the ends of the edges are apart, as
+            methods with ``metric="precomputed"`` expect; those of identical rows are
+            zeros that are stored.
+        """
+        if what not in {"weight", "distance"}:
+            raise ParameterError(f"`what` is 'weight' or 'distance', not {what!r}")
+        copy = self.adjacency.copy()
+        if what == "distance":
+            if self.distances is None:
+                raise ParameterError("this graph has no distances: its kernel has none")
+            copy.data = np.array(self.distances)
+        return copy
 
     def to_networkx(self) -> Any:
         """Return a ``networkx.Graph``, or a ``DiGraph`` where edges have a direction.

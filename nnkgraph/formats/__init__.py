@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         edge_blocks,
         from_edges,
         parse_provenance,
+        provenance_text,
     )
     from nnkgraph.formats._into import Place, find_place
 
@@ -70,6 +71,7 @@ __all__ = [
     "is_stream",
     "leave_out",
     "parse_provenance",
+    "provenance_text",
     "read_answers",
     "read_candidates",
     "read_features",
@@ -89,7 +91,13 @@ __all__ = [
 
 _HOMES = {
     "_columns": {"is_key_name", "leave_out"},
-    "_graphs": {"checked", "edge_blocks", "from_edges", "parse_provenance"},
+    "_graphs": {
+        "checked",
+        "edge_blocks",
+        "from_edges",
+        "parse_provenance",
+        "provenance_text",
+    },
     "_into": {"Place", "find_place"},
 }
 

@@ -203,6 +203,7 @@ class XmlFormat(Format):
 
     has_classes: ClassVar[bool] = True
     sidecar: ClassVar[tuple[str, ...]] = ("candidates", "bridges")
+    name_key: ClassVar[str] = ""  # an attribute for the ids, where an id is not enough
     reader: ClassVar[type[XmlReader]]
     edge: ClassVar[str]  # an edge, by its number, its source, its target and its weight
     ends: ClassVar[tuple[str, str]]  # how it goes on, without a distance and with one
@@ -229,12 +230,14 @@ class XmlFormat(Format):
         names = [str(node) for node in range(graph.n_nodes)]
         if graph.ids is not None:
             names = [_escaped(one) for one in graph.ids]
-        attributes = [] if graph.errors is None else [("error", "double")]
+        key = self.name_key if graph.ids is not None else ""
+        attributes = [(key, "string")] if key else []
+        attributes += [] if graph.errors is None else [("error", "double")]
         attributes += [] if target.classes is None else [("class", "string")]
         number, edge, far = 0, self.edge.format, self.ends[1].format
         with write_text(stream, packed=target.suffix.endswith(".gz")) as write:
             write("".join(self.head(graph, attributes)))
-            for block in _node_blocks(graph, names, target):
+            for block in _node_blocks(graph, names, target, key):
                 write("".join(self.node(*one) for one in block))
             write(self.between)
             for rows, cols, weights, *lengths in _graphs.edge_blocks(
@@ -254,13 +257,13 @@ class XmlFormat(Format):
 
 
 def _node_blocks(
-    graph: Graph, names: list[str], target: Target
+    graph: Graph, names: list[str], target: Target, key: str
 ) -> Iterator[Iterable[tuple[str, Attributes]]]:
     """Yield the names of nodes, each with its attributes, some at a time."""
     classes = _classes(target)
     for part in row_slices(len(names), _graphs.TEXT_BYTES):
         block = names[part]
-        own: list[Attributes] = [[] for _ in block]
+        own: list[Attributes] = [[(key, one)] if key else [] for one in block]
         if graph.errors is not None:
             for one, error in zip(own, graph.errors[part].tolist(), strict=True):
                 one.append(("error", repr(error)))

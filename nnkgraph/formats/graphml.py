@@ -84,6 +84,7 @@ class GraphMl(XmlFormat):
     """GraphML for networkx, igraph, Gephi and others (graphs)."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".graphml", ".graphml.gz")
+    name_key: ClassVar[str] = "name"  # what igraph looks names up by
     reader: ClassVar[type[XmlReader]] = GraphMlReader
     edge: ClassVar[str] = (
         '<edge source="{1}" target="{2}"><data key="weight">{3!r}</data>{4}\n'

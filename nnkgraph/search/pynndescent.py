@@ -14,7 +14,7 @@ import numpy as np
 
 from nnkgraph.data import Candidates
 from nnkgraph.data.pairs import GEOMETRIC
-from nnkgraph.errors import ParameterError
+from nnkgraph.errors import ParameterError, ResourceError
 from nnkgraph.runtime import cache, registry
 from nnkgraph.runtime.arrays import row_slices
 from nnkgraph.runtime.jit import compiled
@@ -41,8 +41,14 @@ _PROCESS = 150 << 20
 
 _MODULES = ("distances", "utils", "kernels", "rp_trees", "hybrid_forest")
 _MAIN = "pynndescent.pynndescent_"
-_DRIVERS = ("nn_descent", "nn_descent_internal")
-"""They only call others and cannot be cached; plain Python needs no compiling."""
+_DRIVERS = "nn_descent"
+"""These only call others and cannot be cached; plain Python needs no compiling."""
+
+_FLOAT_IDS = "0.6."
+"""Versions that keep row numbers as float32 for a while."""
+
+_FLOAT_ROWS = 1 << 24
+"""How many row numbers float32 tells apart."""
 
 
 @contextmanager
@@ -53,18 +59,20 @@ def warm_start() -> Iterator[None]:
         modules = [sys.modules.get(f"pynndescent.{name}") for name in _MODULES]
         for module in filter(None, (main, *modules)):
             for name, function in vars(module).items():
-                if _is_dispatcher(function) and name not in _DRIVERS:
+                if _is_dispatcher(function) and not name.startswith(_DRIVERS):
                     _make_cacheable(function)
-    drivers: dict[str, Any] = {name: getattr(main, name, None) for name in _DRIVERS}
+    drivers = {
+        name: function
+        for name, function in vars(main).items()
+        if name.startswith(_DRIVERS) and _is_dispatcher(function)
+    }
     for name, function in drivers.items():
-        if _is_dispatcher(function):
-            setattr(main, name, function.py_func)
+        setattr(main, name, function.py_func)
     try:
         yield
     finally:
         for name, function in drivers.items():
-            if function is not None:
-                setattr(main, name, function)
+            setattr(main, name, function)
 
 
 def _is_dispatcher(function: Any) -> bool:
@@ -173,6 +181,17 @@ def check_base(wanted: Wanted, name: str) -> None:
         raise ParameterError(
             f"search {name!r} knows distances between points only; this kernel "
             "needs search 'exact'"
+        )
+
+
+def _check_rows(n: int) -> None:
+    """Refuse so many rows that the installed version would mix them up."""
+    found = version("pynndescent")
+    if n > _FLOAT_ROWS and found.startswith(_FLOAT_IDS):
+        raise ResourceError(
+            f"pynndescent {found} mixes up rows where there are more than "
+            f"{_FLOAT_ROWS:,}, and there are {n:,}: pip install 'pynndescent>=0.7', or "
+            "`search='partition'`"
         )
 
 
@@ -288,6 +307,7 @@ class Pynndescent(Plain):
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search, mend what is missing, add what the other side saw, rank exactly."""
         check_base(wanted, "pynndescent")
+        _check_rows(len(wanted.x))
         resolved = dataclasses.replace(self, threads=self.threads or granted_cpus())
         k, n = wanted.k, len(wanted.x)
         index = resolved._descend(wanted)

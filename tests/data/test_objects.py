@@ -98,6 +98,7 @@ def test_networkx_says_the_same_as_the_graphml_file(graph, tmp_path):
     here = read_graph(tmp_path / "graph.graphml").to_networkx()
     assert set(here.edges) == set(there.edges)
     for one, attributes in there.nodes(data=True):
+        assert attributes.pop("name") == one  # igraph looks nodes up by it
         assert attributes == here.nodes[one]
     for *ends, attributes in there.edges(data=True):
         assert attributes == here.edges[tuple(ends)]

@@ -15,7 +15,7 @@ import nnkgraph
 
 HOME = SAMPLES.parent
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
-FOR_CLONES = {"all", "bench", "dev", "docs", "paper"}
+FOR_CLONES = {"all", "bench", "dev", "docs", "handover", "paper"}
 """Those of others, and for work in a clone: no command of the program asks for them."""
 
 ROLL = SAMPLES / "swiss_roll.npy"

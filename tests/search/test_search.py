@@ -18,7 +18,7 @@ from bench.data import topics
 from nnkgraph import formats
 from nnkgraph.build.graph import build_graph
 from nnkgraph.data import SparseRows, pairs
-from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
 from nnkgraph.search.auto import Auto, Costs, choose
@@ -298,7 +298,8 @@ def search():
 
 with warm_start():
     warm = search().neighbor_graph
-modules = (pynndescent.pynndescent_, pynndescent.utils, pynndescent.kernels)
+kernels = getattr(pynndescent, "kernels", pynndescent.utils)  # since 0.7
+modules = {pynndescent.pynndescent_, pynndescent.utils, kernels}
 found = [f for m in modules for f in vars(m).values() if hasattr(f, "stats")]
 print("missed", sum(sum(f.stats.cache_misses.values()) for f in found))
 print("hits", sum(sum(f.stats.cache_hits.values()) for f in found))
@@ -372,6 +373,22 @@ def test_c17_rows_that_pynndescent_left_short_are_searched_exactly(monkeypatch):
     monkeypatch.setattr(pynndescent, "NNDescent", Short)
     found = find(x, 10, "pynndescent:threads=1")
     assert np.array_equal(found.index, brute_force(x, 10)[0])
+
+
+@pytest.mark.parametrize("version", ["0.5.13", "0.6.0", "0.7.0"])
+def test_more_rows_than_float32_can_number_need_another_pynndescent(
+    version, monkeypatch
+):
+    module = "nnkgraph.search.pynndescent"
+    monkeypatch.setattr(f"{module}.version", lambda _: version)
+    monkeypatch.setattr(f"{module}._FLOAT_ROWS", 299)
+    monkeypatch.setattr("pynndescent.NNDescent", None)  # not that far
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    bad = version == "0.6.0"
+    with pytest.raises(ResourceError if bad else TypeError) as error:
+        find(x, 10, "pynndescent:threads=1")
+    told = ("pynndescent 0.6.0", "299", "300", "pynndescent>=0.7", "partition")
+    assert not bad or all(one in str(error.value) for one in told)
 
 
 class TestPrecomputed:
@@ -472,3 +489,37 @@ def test_candidates_name_their_rows_and_are_refused_for_others(run, tmp_path, su
         nnkgraph.build_graph(
             nnkgraph.read_features(tmp_path / "y.csv"), k=5, candidates=found
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--kernel", "linear"), "has no distances"),
+        (("--shard", "1/2"), "--self-first and --shard"),
+    ],
+)
+def test_rows_that_cannot_begin_with_themselves_are_refused(
+    run, tmp_path, options, told
+):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    target = tmp_path / "knn.npz"
+    done = run("search", tmp_path / "x.npy", "-o", target, "--self-first", *options)
+    assert done.code == 2
+    assert told in done.err
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5"])
+def test_rows_that_begin_with_themselves_give_the_same_graph(run, tmp_path, suffix):
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    np.save(tmp_path / "x.npy", np.concatenate([x, x[:3]]))
+    features, knn = tmp_path / "x.npy", tmp_path / f"knn.{suffix}"
+    assert run("search", features, "-k", 9, "-o", knn, "--self-first").code == 0
+    search = f"precomputed:path={knn}"
+    lines = {"a": (), "b": ("--search", search)}
+    made = []
+    for name, more in lines.items():
+        target = tmp_path / f"{name}.npz"
+        assert run("build", features, "-k", 9, "-o", target, *more).code == 0
+        made.append(formats.read_graph(target).adjacency)
+    assert (made[0] != made[1]).nnz == 0

@@ -30,11 +30,17 @@ from nnkgraph.build.graph import build_graph
 from nnkgraph.build.query import query
 from nnkgraph.errors import QualityWarning
 from nnkgraph.search.exact import Exact
-from nnkgraph.sklearn import NNKClassifier, NNKRegressor, NNKTransformer
+from nnkgraph.sklearn import (
+    KNNTransformer,
+    NNKClassifier,
+    NNKRegressor,
+    NNKTransformer,
+)
 from nnkgraph.tasks.classify import classify
 
 X, Y = load_digits(return_X_y=True)
 ALL = [NNKTransformer, NNKClassifier, NNKRegressor]
+FIXED = [KNNTransformer(n_neighbors=7, method=method) for method in ("knn", "nnk")]
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(80, 3))
 NEW = RNG.normal(size=(20, 3))
@@ -65,6 +71,7 @@ def refused_by(estimator):
         *(NNKTransformer(mode=mode) for mode in MODES),
         *(NNKTransformer(mode=mode, method="knn") for mode in MODES),
         *(one(**some) for one in ALL[1:] for some in ({}, {"method": "knn"})),
+        *FIXED,
     ],
     expected_failed_checks=refused_by,
 )
@@ -140,7 +147,7 @@ def test_distances_are_those_of_the_neighbors_with_weights():
     distances = NNKTransformer(n_neighbors=10, mode="distance").fit_transform(POINTS)
     row, column = weights.nonzero()
     true = np.linalg.norm(POINTS[row] - POINTS[column], axis=1)
-    np.testing.assert_allclose(distances[row, column], true, rtol=1e-12)
+    np.testing.assert_allclose(distances[row, column].A1, true, rtol=1e-12)
     assert distances.nnz == weights.nnz + len(POINTS)
 
 
@@ -296,6 +303,69 @@ def test_spectral_clustering_and_embedding_after_knn():
         knn(10), SpectralClustering(3, affinity="precomputed_nearest_neighbors")
     ).fit_predict(make_blobs(random_state=1)[0])
     assert adjusted_rand_score(make_blobs(random_state=1)[1], labels) == 1.0
+
+
+@pytest.mark.parametrize("ours", FIXED, ids=["knn", "nnk"])
+def test_a_fixed_number_of_entries_each_begins_with_the_row_itself(ours):
+    """What scanpy takes for granted: it reshapes what is stored, and calls getnnz."""
+    assert ours.get_params()["n_neighbors"] == 7
+    for rows in (POINTS, POINTS.astype(np.float32), COPIED):
+        found = ours.fit_transform(rows)
+        assert type(found) is csr_matrix
+        assert set(found.getnnz(axis=1)) == {8}
+        index = found.indices.reshape(len(rows), 8)
+        distance = found.data.reshape(len(rows), 8)
+        assert (index[:, 0] == np.arange(len(rows))).all()
+        assert (distance[:, 0] == 0).all()
+        assert (np.diff(distance, axis=1) >= 0).all()
+        assert all(len(set(row)) == 8 for row in index)
+        true = np.linalg.norm(rows[:, None] - rows[index], axis=2)
+        np.testing.assert_allclose(distance, true, rtol=1e-5, atol=1e-12)
+
+
+def test_a_fixed_number_of_nearest_is_what_scikit_learn_finds():
+    theirs = KNeighborsTransformer(n_neighbors=7).fit(POINTS)
+    for rows in (POINTS, NEW):
+        ours = FIXED[0].fit(POINTS).transform(rows)
+        assert (ours.indices == theirs.transform(rows).indices).all()
+        np.testing.assert_allclose(ours.data, theirs.transform(rows).data, atol=1e-7)
+
+
+def test_a_fixed_number_by_nnk_has_its_neighbors_first_and_the_nearest_after():
+    ours, k = FIXED[1], 14
+    found = ours.fit_transform(POINTS)
+    assert ours.n_candidates_ == k
+    near = KNeighborsTransformer(n_neighbors=k).fit_transform(POINTS)
+    weights = NNKTransformer(n_neighbors=k).fit_transform(POINTS)
+    filled = 0
+    for i in range(len(POINTS)):
+        order = [j for j in near.indices[near.indptr[i] : near.indptr[i + 1]] if j != i]
+        kept = [j for j in order if weights[i, j] > 0]
+        rest = [j for j in order if weights[i, j] == 0]
+        assert set(found[[i]].indices) == {i, *[*kept, *rest][:7]}
+        filled += len(kept) < 7
+    assert filled > 0
+    assert (found != FIXED[0].fit_transform(POINTS)).nnz  # another choice
+    again = ours.transform(POINTS)
+    assert (again != found).nnz == 0
+    assert (again.indices == found.indices).all()
+    assert set(np.diff(ours.transform(NEW).indptr)) == {8}
+
+
+def test_a_fixed_number_has_fewer_where_there_are_no_more():
+    with pytest.warns(UserWarning, match="n_neighbors = 5 is used") as caught:
+        ours = KNNTransformer(n_neighbors=9, method="nnk").fit(POINTS[:6])
+    assert caught[0].filename == __file__
+    assert ours.transform(POINTS[:6]).nnz == 36
+    with pytest.raises(ValueError, match="n_candidates == 6"):
+        KNNTransformer(n_neighbors=7, method="nnk", n_candidates=6).fit(POINTS)
+
+
+def test_matrices_are_of_the_kind_that_scikit_learn_gives():
+    for ours in (NNKTransformer(mode=mode) for mode in ("weights", *MODES)):
+        assert type(ours.fit_transform(POINTS)) is csr_matrix
+        assert type(ours.transform(NEW)) is csr_matrix
+        assert type(ours.kneighbors_graph()) is csr_matrix
 
 
 def test_dbscan_after_knn_with_enough_neighbors():

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 import nnkgraph
 from nnkgraph import formats
 from nnkgraph.cli import options, outcome, talk
 from nnkgraph.cli.commands.build import check_shard_file
 from nnkgraph.cli.files import Files, folder_of
+from nnkgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from nnkgraph.build.shards import Shard
@@ -22,12 +25,16 @@ _STORED = ("kernel", "scale", "duplicates", "seed")
 @options.features_arg
 @options.output_opt
 @options.shared("k kernel search scale pca duplicates workers")
+@click.option(
+    "--self-first", is_flag=True, help="Begin row i with i itself, at distance 0."
+)
 @options.shared("executor shard memory resume block_timeout seed report")
 @options.for_features
 @options.shared("no_clobber")
 def command(
     features: str,
     output: str,
+    self_first: bool,
     shard: Shard | None,
     memory: int | None,
     resume: str | None,
@@ -46,8 +53,11 @@ def command(
     Examples:
       nnkgraph search points.npy -o knn.npz -k 50
       nnkgraph build points.npy -o graph.npz --search precomputed:path=knn.npz
+      nnkgraph search points.npy -o umap.npz -k 15 --self-first --duplicates keep
       nnkgraph search points.npy -o 2.npz --shard 2/7
     """
+    if self_first and shard is not None:
+        raise ParameterError("--self-first and --shard: build drops the row itself")
     from nnkgraph.build import shards
     from nnkgraph.build.report import provenance, search_facts
     from nnkgraph.build.settings import kernel_of, metric_of
@@ -68,13 +78,18 @@ def command(
         running: dict[str, Any] = {"resume": resume, "progress": run}
         running["shared_dir"] = folder_of(output)
         if shard is None:
-            found = nnkgraph.find_candidates(matrix, **settings, **running)
-            known = {name: settings[name] for name in _STORED}
-            known |= {"k": found.index.shape[1], "search": found.backend}
+            found = nnkgraph.find_candidates(
+                matrix, self_first=self_first, **settings, **running
+            )
             how = settings["scale"], settings["pca"]
-            known["metric"] = metric_of(kernel_of(kernel), *how)
-            if settings["pca"] is not None:
-                known["pca"] = settings["pca"]
+            known = {name: settings[name] for name in _STORED}
+            known |= {
+                "k": found.index.shape[1] - self_first,
+                "search": found.backend,
+                "metric": metric_of(kernel_of(kernel), *how),
+            }
+            more = {"pca": settings["pca"], "self_first": self_first}
+            known |= {name: one for name, one in more.items() if one}
             about = provenance(matrix, known)
             with run("write"):
                 formats.write_candidates(
