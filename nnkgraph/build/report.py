@@ -17,7 +17,7 @@ from nnkgraph.data import (
     SparseGram,
 )
 from nnkgraph.data.edges import component_labels
-from nnkgraph.data.report import Certificate
+from nnkgraph.data.report import SCHEMA, Certificate
 from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
 
@@ -133,7 +133,7 @@ def provenance_of(known: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
     Never the command, paths, workers or times: equal results are equal bytes.
     """
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "nnkgraph": __version__,
         **settings,
         "shape": known["shape"],

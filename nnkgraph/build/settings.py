@@ -16,6 +16,7 @@ from nnkgraph.data import Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
 from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.report import SCHEMA
 from nnkgraph.data.scaling import SCALES, Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -234,7 +235,7 @@ class Settings:
         missing = [one for one in _NEEDED if one not in known]
         if known.get("scale") in {"standard", "minmax"} and "scaling" not in known:
             missing.append("the numbers of the scaling")
-        if missing or known["schema"] != 1:
+        if missing or known["schema"] != SCHEMA:
             what = ", ".join(missing) or f"schema {known['schema']}"
             raise InputError(
                 f"{name}: does not say how it was built as this version does ({what}): "
@@ -303,7 +304,7 @@ class Settings:
         part: such options may change from one run to the next.
         """
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "nnkgraph": __version__,
             **{f"version of {name}": v for name, v in report.versions().items()},
             "sha256 of the features": features.sha256,

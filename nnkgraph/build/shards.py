@@ -30,6 +30,7 @@ from nnkgraph.build.settings import (
 from nnkgraph.build.symmetrize import check_rule
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
+from nnkgraph.data.report import SCHEMA
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import checkpoint, registry
@@ -387,7 +388,7 @@ def _shard_report(
     nodes = np.arange(len(run.rows.x)) if run.rows.origin is None else run.rows.origin
     proof = report.certificate(found, nodes[part.rows.start : part.rows.stop])
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "shard": str(part.shard),
         "rows": [part.rows.start, part.rows.stop],
         **part.settings,

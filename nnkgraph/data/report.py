@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+SCHEMA = 1
+"""The number of the layout of files and reports: see formats/schema.json."""
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -94,7 +97,7 @@ class Report(Mapping[str, Any]):
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "nodes": self.nodes,
             "edges": self.edges,
             "edges_per_node": self.edges / self.nodes,

@@ -51,6 +51,7 @@ def command(
     from nnkgraph.build import shards
     from nnkgraph.build.report import provenance, search_facts
     from nnkgraph.build.settings import kernel_of, metric_of
+    from nnkgraph.data.report import SCHEMA
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     files.expect(features)
@@ -83,8 +84,8 @@ def command(
             part = shards.search_shard(matrix, shard, **settings, **running)
             with run("write"):
                 shards.write_part(output, part)
-            known = {"shard": str(shard), "nodes": len(part.rows), "k": part.width}
-            known["search"] = part.candidates.about
+            known = {"schema": SCHEMA, "shard": str(shard), "nodes": len(part.rows)}
+            known |= {"k": part.width, "search": _searched(part.candidates.about)}
             told = {"notes": part.notes, "warnings": ()}
     if resume:
         remove_checkpoint(Path(resume))
@@ -97,3 +98,10 @@ def command(
         said = f"shard {shard}, {said}"
     talk.summary(*run.unsaid(full["notes"]), f"{output}: {said}")
     talk.warning(*matrix.warnings, *(f"{output}: {one}" for one in full["warnings"]))
+
+
+def _searched(about: dict[str, Any]) -> dict[str, Any]:
+    """Return what reports say of a search, of what a shard knows about it."""
+    known = ("backend", "recall", "recall_interval", "threads")
+    exact = {"recall": 1.0} if about.get("exact") else {}
+    return {name: about.get(name) for name in known} | exact

@@ -13,6 +13,7 @@ from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import SearchCall, Settings, features_of, split
 from nnkgraph.data.labels import Labels
 from nnkgraph.data.pairs import DISTANCES
+from nnkgraph.data.report import SCHEMA
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
@@ -187,7 +188,7 @@ def _audited(
     if rows.origin is not None and rows.first is not None:
         score = score[np.searchsorted(rows.origin, rows.first)]
     facts = {
-        "schema": 1,
+        "schema": SCHEMA,
         "name": features.name,
         "rows": len(features.x),
         "distinct": len(rows.x),
