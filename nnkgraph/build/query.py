@@ -28,7 +28,6 @@ from nnkgraph.data import (
 )
 from nnkgraph.data.checks import mismatch
 from nnkgraph.data.duplicates import Rows, first_equal
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.errors import InputError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, within_memory
@@ -153,7 +152,7 @@ def query(
             "queries_sha256": queries.sha256,
         },
         {
-            "schema": SCHEMA,
+            "schema": 1,
             "queries": len(queries.x),
             "rows": len(data.x),
             "neighbors_per_query": float(count.mean()),

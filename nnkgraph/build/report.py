@@ -9,6 +9,7 @@ import numpy as np
 
 from nnkgraph import __version__
 from nnkgraph.data import (
+    SCHEMA,
     Answers,
     Candidates,
     Features,
@@ -17,7 +18,7 @@ from nnkgraph.data import (
     SparseGram,
 )
 from nnkgraph.data.edges import component_labels
-from nnkgraph.data.report import SCHEMA, Certificate
+from nnkgraph.data.report import Certificate
 from nnkgraph.kernels import Kernel, Problem
 from nnkgraph.runtime.arrays import FloatArray, IndexArray, row_slices
 

@@ -12,11 +12,10 @@ from nnkgraph import __version__
 from nnkgraph.build import report
 from nnkgraph.build.presets import preset_of, with_sigma
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.data import Features, SparseRows
+from nnkgraph.data import SCHEMA, Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.data.scaling import SCALES, Scaling
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry

@@ -28,9 +28,8 @@ from nnkgraph.build.settings import (
     split,
 )
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
+from nnkgraph.data import SCHEMA, Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.kernels import mean_bandwidth
 from nnkgraph.runtime import checkpoint, registry

@@ -24,7 +24,6 @@ from nnkgraph.build.settings import (
 )
 from nnkgraph.data import Candidates, Features, Graph, Neighborhoods, Updatable
 from nnkgraph.data.checks import mismatch
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.data.rows import below, taken
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
@@ -158,7 +157,7 @@ def staying(
 def check_origin(graph: Graph, name: str = "the graph") -> None:
     """Refuse a graph that another version wrote: its numbers may not be ours."""
     known = graph.provenance.get("nnkgraph")
-    if known != __version__ or graph.provenance.get("schema") != SCHEMA:
+    if known != __version__ or graph.provenance.get("schema") != 1:
         by = f"nnkgraph {known}" if known else "another program"
         raise InputError(
             f"{name}: was built by {by}, and this is nnkgraph {__version__}: build a "

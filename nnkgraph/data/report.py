@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SCHEMA = 1
-"""The number of the layout of files and reports: see formats/schema.json."""
+from nnkgraph.data import SCHEMA
 
 
 @dataclass(frozen=True)

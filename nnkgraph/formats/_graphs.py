@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from nnkgraph.data import FloatArray, Graph, IndexArray
-from nnkgraph.data.report import SCHEMA
+from nnkgraph.data import SCHEMA, FloatArray, Graph, IndexArray
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.archive import index_dtype
 from nnkgraph.runtime.arrays import check_fits, row_slices

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.laplacian import check_undirected
@@ -130,7 +129,7 @@ def cluster(
             on_done(1)
     isolated = int((graph.adjacency.indptr[1:] == graph.adjacency.indptr[:-1]).sum())
     facts = {
-        "schema": SCHEMA,
+        "schema": 1,
         "nodes": graph.n_nodes,
         "edges": graph.n_edges,
         "isolated": isolated,

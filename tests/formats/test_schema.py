@@ -15,8 +15,8 @@ from conftest import SAMPLES
 from scipy.io import loadmat
 
 import nnkgraph
+from nnkgraph.data import SCHEMA
 from nnkgraph.data.labels import Labels
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.formats._base import EXTRAS
 from nnkgraph.runtime import registry
 

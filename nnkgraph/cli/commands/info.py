@@ -1,6 +1,5 @@
 """nnkgraph info: what a graph is like, or another result."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -65,14 +64,12 @@ def _cut(text: str) -> str:
 
 def _schema() -> dict[str, Any]:
     """Return what files and reports hold, as JSON Schema."""
-    from importlib.resources import files
     from json import loads
+    from pkgutil import get_data
 
-    from nnkgraph import formats
     from nnkgraph.runtime import registry
 
-    text = files(formats).joinpath("schema.json").read_text(encoding="utf-8")
-    known: dict[str, Any] = loads(text)
+    known: dict[str, Any] = loads(get_data("nnkgraph.formats", "schema.json") or b"")
     for name, layout in known["graph"].items():
         if name != "sidecar":
             plugin = registry.load("formats", name)
@@ -81,38 +78,36 @@ def _schema() -> dict[str, Any]:
     return known
 
 
-def _told(known: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a schema."""
-    yield f"schema {known['schema']}"
-    yield talk.hanging("", known["description"])
+def _told(known: dict[str, Any]) -> list[str]:
+    """Return the lines of a schema."""
+    lines = [f"schema {known['schema']}", talk.hanging("", known["description"])]
     for name, layout in known["$defs"].items():
-        yield f"\n{name}"
-        yield talk.hanging("  ", layout["description"])
-        yield from _fields(layout["properties"], layout["required"])
+        lines += [f"\n{name}", talk.hanging("  ", layout["description"])]
+        lines += _fields(layout["properties"], layout["required"])
     for kind in ("graph", "candidates", "answers"):
         for name, layout in known[kind].items():
             ends = ", ".join(layout.get("suffixes", []))
-            yield f"\n{kind}: {name}" + (f" ({ends})" if ends else "")
-            yield talk.hanging("  ", layout["description"])
+            lines.append(f"\n{kind}: {name}" + (f" ({ends})" if ends else ""))
+            lines.append(talk.hanging("  ", layout["description"]))
             if beside := layout.get("beside"):
-                yield talk.hanging("  ", f"beside it: {', '.join(beside)}")
+                lines.append(talk.hanging("  ", f"beside it: {', '.join(beside)}"))
             for part, fields in layout.items():
                 if isinstance(fields, dict):
                     needed = [one for one in fields if not fields[one].get("optional")]
-                    yield f"  {part}:"
-                    yield from _fields(fields, needed)
+                    lines += [f"  {part}:", *_fields(fields, needed)]
+    return lines
 
 
-def _fields(
-    fields: dict[str, Any], needed: list[str], inside: str = ""
-) -> Iterator[str]:
-    """Yield a line for each field: name, type, whether it may be absent, meaning."""
+def _fields(fields: dict[str, Any], needed: list[str], inside: str = "") -> list[str]:
+    """Return a line for each field: name, type, whether it may be absent, meaning."""
+    lines = []
     for name, field in fields.items():
         types = field["type"]
         kind = " or ".join(types) if isinstance(types, list) else types
         kind = " ".join(filter(None, [kind, field.get("shape", "")]))
         kind = ", ".join(filter(None, [kind, "" if name in needed else "optional"]))
         text = ": ".join(filter(None, [kind, field.get("description", "")]))
-        yield talk.hanging(f"    {inside + name:<19} ", text)
+        lines.append(talk.hanging(f"    {inside + name:<19} ", text))
         if "properties" in field:
-            yield from _fields(field["properties"], field["required"], f"{name}.")
+            lines += _fields(field["properties"], field["required"], f"{name}.")
+    return lines

@@ -51,7 +51,6 @@ def command(
     from nnkgraph.build import shards
     from nnkgraph.build.report import provenance, search_facts
     from nnkgraph.build.settings import kernel_of, metric_of
-    from nnkgraph.data.report import SCHEMA
     from nnkgraph.runtime.checkpoint import remove_checkpoint
 
     files.expect(features)
@@ -84,7 +83,7 @@ def command(
             part = shards.search_shard(matrix, shard, **settings, **running)
             with run("write"):
                 shards.write_part(output, part)
-            known = {"schema": SCHEMA, "shard": str(shard), "nodes": len(part.rows)}
+            known = {"schema": 1, "shard": str(shard), "nodes": len(part.rows)}
             known |= {"k": part.width, "search": _searched(part.candidates.about)}
             told = {"notes": part.notes, "warnings": ()}
     if resume:

@@ -13,7 +13,6 @@ from nnkgraph.build.run import open_run
 from nnkgraph.build.settings import SearchCall, Settings, features_of, split
 from nnkgraph.data.labels import Labels
 from nnkgraph.data.pairs import DISTANCES
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.errors import ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import within_memory
@@ -188,7 +187,7 @@ def _audited(
     if rows.origin is not None and rows.first is not None:
         score = score[np.searchsorted(rows.origin, rows.first)]
     facts = {
-        "schema": SCHEMA,
+        "schema": 1,
         "name": features.name,
         "rows": len(features.x),
         "distinct": len(rows.x),

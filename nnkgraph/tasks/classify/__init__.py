@@ -15,7 +15,6 @@ from nnkgraph.build.settings import DEFAULT_K, Running, RunningOptions, features
 from nnkgraph.build.solve import row_seconds
 from nnkgraph.data import Features, Neighborhoods
 from nnkgraph.data.labels import Labels, folds_of, shuffled_by_class
-from nnkgraph.data.report import SCHEMA
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.arrays import within_memory
 from nnkgraph.search.auto import Costs
@@ -194,7 +193,7 @@ class Classified:
     def facts(self) -> dict[str, Any]:
         """Everything but the predictions, as plain JSON values."""
         return {
-            "schema": SCHEMA,
+            "schema": 1,
             **self.best,
             **self.about,
             "classes": list(self.classes),
