@@ -90,7 +90,7 @@ def parquet(path):
 
 
 def mat(path):
-    found = loadmat(path)
+    found = loadmat(path, spmatrix=False)
     return {"variables": {k: v for k, v in found.items() if not k.startswith("__")}}
 
 
