@@ -13,6 +13,8 @@ import nnkgraph
 from nnkgraph.runtime import arrays, limits
 from nnkgraph.runtime.executors.processes import Processes
 
+pytestmark = pytest.mark.linux
+
 MACOS = """
 import sys
 # Packages of others look for libraries by the name of the system: they come first.
