@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.verify import verify as verify
     from nnkgraph.tasks.warm import warm as warm
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _HOMES = {
     "build.graph": "build_graph find_candidates",

@@ -10,6 +10,11 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Listen to signals before all else is imported, and run the command line."""
+    try:
+        from nnkgraph import runtime  # noqa: F401 - it refuses other systems
+    except ImportError as error:
+        print(f"nnkgraph: error: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        os._exit(5)
     from nnkgraph.cli import signals
 
     try:

@@ -44,6 +44,11 @@ PROGRAM = Path(sys.executable).with_name("nnkgraph")
 SAMPLES = Path(__file__).parent.parent / "sample_data"
 
 
+def pytest_runtest_setup(item):
+    if sys.platform != "linux" and item.get_closest_marker("linux"):
+        pytest.skip("there is no /proc here")
+
+
 @dataclass(frozen=True)
 class Result:
     code: int

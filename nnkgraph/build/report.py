@@ -9,6 +9,7 @@ import numpy as np
 
 from nnkgraph import __version__
 from nnkgraph.data import (
+    SCHEMA,
     Answers,
     Candidates,
     Features,
@@ -133,7 +134,7 @@ def provenance_of(known: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
     Never the command, paths, workers or times: equal results are equal bytes.
     """
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "nnkgraph": __version__,
         **settings,
         "shape": known["shape"],

@@ -13,7 +13,7 @@ from nnkgraph import __version__
 from nnkgraph.build import report
 from nnkgraph.build.presets import preset_of, with_sigma
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.data import Features, SparseRows
+from nnkgraph.data import SCHEMA, Features, SparseRows
 from nnkgraph.data.checks import check_ids
 from nnkgraph.data.duplicates import POLICIES
 from nnkgraph.data.pairs import DISTANCES, MATRICES
@@ -258,7 +258,7 @@ class Settings:
             missing.append("the numbers of the scaling")
         if known.get("pca") is not None and "projection" not in known:
             missing.append("the principal components")
-        if missing or known["schema"] != 1:
+        if missing or known["schema"] != SCHEMA:
             what = ", ".join(missing) or f"schema {known['schema']}"
             raise InputError(
                 f"{name}: does not say how it was built as this version does ({what}): "
@@ -333,7 +333,7 @@ class Settings:
             text = "".join(numbers["projection"].values()).encode()
             numbers["projection"] = hashlib.sha256(text).hexdigest()
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "nnkgraph": __version__,
             **{f"version of {name}": v for name, v in report.versions().items()},
             "sha256 of the features": features.sha256,

@@ -28,7 +28,7 @@ from nnkgraph.build.settings import (
     split,
 )
 from nnkgraph.build.symmetrize import check_rule
-from nnkgraph.data import Candidates, Features, Graph, Neighborhoods
+from nnkgraph.data import SCHEMA, Candidates, Features, Graph, Neighborhoods
 from nnkgraph.data.duplicates import Rows, candidates_with_copies
 from nnkgraph.errors import InputError, NnkGraphError, ParameterError
 from nnkgraph.kernels import mean_bandwidth
@@ -387,7 +387,7 @@ def _shard_report(
     nodes = np.arange(len(run.rows.x)) if run.rows.origin is None else run.rows.origin
     proof = report.certificate(found, nodes[part.rows.start : part.rows.stop])
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "shard": str(part.shard),
         "rows": [part.rows.start, part.rows.stop],
         **part.settings,

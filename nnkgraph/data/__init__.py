@@ -20,6 +20,7 @@ from nnkgraph.errors import ParameterError
 from nnkgraph.runtime.arrays import row_slices
 
 __all__ = [
+    "SCHEMA",
     "Answers",
     "Candidates",
     "Features",
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 FloatArray: TypeAlias = "NDArray[np.floating[Any]]"
 IndexArray: TypeAlias = "NDArray[np.integer[Any]]"
+
+SCHEMA = 1
+"""The number of the layout of files and reports: see formats/schema.json."""
 
 
 @dataclass(frozen=True, eq=False)

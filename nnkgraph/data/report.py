@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nnkgraph.data import SCHEMA
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -94,7 +96,7 @@ class Report(Mapping[str, Any]):
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "nodes": self.nodes,
             "edges": self.edges,
             "edges_per_node": self.edges / self.nodes,

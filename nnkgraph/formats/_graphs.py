@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from nnkgraph.data import FloatArray, Graph, IndexArray
+from nnkgraph.data import SCHEMA, FloatArray, Graph, IndexArray
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.archive import index_dtype
 from nnkgraph.runtime.arrays import check_fits, row_slices
@@ -97,13 +97,19 @@ def provenance_text(provenance: dict[str, Any]) -> str:
 
 
 def parse_provenance(text: str, name: str) -> dict[str, Any]:
-    """Return provenance as it was written."""
+    """Return provenance as it was written; what later versions mean is not guessed."""
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: the provenance is damaged: {error}") from error
     if not isinstance(value, dict):
         raise InputError(f"{name}: the provenance is damaged: not an object")
+    schema = value.get("schema")
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise InputError(
+            f"{name}: was written by a later version of nnkgraph (schema {schema}; "
+            f"this one reads up to {SCHEMA}): update nnkgraph"
+        )
     return value
 
 

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, ParamSpec, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +40,16 @@ _OWN = re.compile(r"(\d+)-[a-z0-9_]{8}(-[a-z0-9_]{8})?")
 """The number of a process, and what makes its folders' names their own."""
 
 
+def _machine() -> str:
+    """Return this machine's name, short enough for the path of a socket."""
+    name = platform.node()
+    return name if len(name) <= 32 else f"{name[:23]}-{crc32(name.encode()):08x}"
+
+
 @contextmanager
 def scratch_folder(parent: str | None = None) -> Iterator[str]:
     """Make a folder for temporary files, by default in TMPDIR; it goes in the end."""
-    mine = f"nnkgraph-{platform.node()}-"
+    mine = f"nnkgraph-{_machine()}-"
     place = parent or tempfile.gettempdir()
     # Its name is known before it is made: a signal may come in between.
     folder = f"{place}/{mine}{os.getpid()}-{secrets.token_hex(4)}"
@@ -101,8 +108,16 @@ def _remove_orphans(parent: Path, prefix: str) -> None:
     for folder in parent.glob(f"{prefix}*"):
         # The name of another machine may begin with this one's.
         own = _OWN.fullmatch(folder.name.removeprefix(prefix))
-        if own and not Path("/proc", own[1]).exists() and Path("/proc/1").exists():
+        if own and not _is_running(int(own[1])):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (OSError, OverflowError) as error:
+        return isinstance(error, PermissionError)  # it is another user's
+    return True
 
 
 _FASTEST = 4 << 30

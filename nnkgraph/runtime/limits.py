@@ -72,10 +72,16 @@ def _content(path: str | Path) -> str:
 
 
 def _meminfo() -> int:
+    """Return the memory that is free; all there is where nobody says, as on macOS."""
     found = re.search(
         r"^MemAvailable:\s+(\d+)", _content("/proc/meminfo"), re.MULTILINE
     )
-    return int(found[1]) * 1024 if found else -1
+    if found:
+        return int(found[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return -1
 
 
 def _own_group() -> Path:
@@ -148,7 +154,7 @@ def processes_left() -> int | None:
 def files_left() -> int | None:
     """Return how many files this process may still open, if that is known."""
     try:
-        own = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names will do
+        own = len(os.listdir("/dev/fd"))  # noqa: PTH208 - names will do
     except OSError:
         return None
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -326,7 +326,7 @@ def test_ids_name_the_nodes_of_an_edge_list(tmp_path):
 def test_mtx_reads_bit_exact_in_scipy(tmp_path, directed):
     graph = full(directed=directed)
     formats.write_graph(tmp_path / "g.mtx", graph)
-    theirs = sp.csr_array(scipy.io.mmread(tmp_path / "g.mtx"))
+    theirs = sp.csr_array(scipy.io.mmread(tmp_path / "g.mtx", spmatrix=False))
     theirs.sort_indices()
     assert (theirs != graph.adjacency).nnz == 0
     kind = "general" if directed else "symmetric"

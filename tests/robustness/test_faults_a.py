@@ -134,6 +134,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.linux
 def test_a07_a_huge_claim_costs_neither_time_nor_memory(tmp_path):
     small, huge = tmp_path / "small.npy", tmp_path / "huge.npy"
     small.write_bytes(b"")

@@ -253,6 +253,7 @@ def test_d19_noise_of_workers_stays_off_stdout(case):
     assert all(len(row) == 3 and float(row[2]) > 0 for row in rows)
 
 
+@pytest.mark.linux
 def test_g06_two_workers_keep_two_threads_busy(case):
     x = np.random.default_rng(0).normal(size=(6000, 12)).astype(np.float32)
     np.save(case.here / "x.npy", x)

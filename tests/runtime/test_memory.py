@@ -229,6 +229,7 @@ print(peak)
 """
 
 
+@pytest.mark.linux
 def test_pages_are_given_back_and_nothing_is_lost(tmp_path):
     line = [sys.executable, "-c", KEEP, str(tmp_path / "pages")]
     done = subprocess.run(line, capture_output=True, check=True, text=True, timeout=120)

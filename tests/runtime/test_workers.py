@@ -115,6 +115,7 @@ def _who(_task, start, stop):
     return (np.full(stop - start, os.getpid()),)
 
 
+@pytest.mark.linux
 def test_g07_one_worker_starts_no_process(large):
     started = []
     done = threading.Event()
@@ -279,6 +280,7 @@ def test_children_of_the_caller_are_left_alone():
         own.join()
 
 
+@pytest.mark.linux
 def test_d08_files_of_a_killed_run_are_removed_by_the_next(large, tmp_path):
     job = start_large_job(large, tmp_path)
     job.kill()
@@ -300,6 +302,7 @@ def test_d08_files_of_a_killed_run_are_removed_by_the_next(large, tmp_path):
     assert not list((tmp_path / "tmp").glob(SCRATCH))
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize(
     ("number", "code"),
     [
@@ -321,6 +324,7 @@ def test_d09_d10_d12_d13_signals_end_everything(large, tmp_path, number, code):
     assert not list((tmp_path / "tmp").glob(SCRATCH))
 
 
+@pytest.mark.linux
 def test_d08_workers_end_with_a_killed_parent(large, tmp_path):
     job = start_large_job(large, tmp_path)
     children = processes_of(job.pid)

@@ -81,12 +81,13 @@ def command(
             found = nnkgraph.find_candidates(
                 matrix, self_first=self_first, **settings, **running
             )
-            how = settings["scale"], settings["pca"]
             known = {name: settings[name] for name in _STORED}
             known |= {
                 "k": found.index.shape[1] - self_first,
                 "search": found.backend,
-                "metric": metric_of(kernel_of(kernel), *how),
+                "metric": metric_of(
+                    kernel_of(kernel), settings["scale"], settings["pca"]
+                ),
             }
             more = {"pca": settings["pca"], "self_first": self_first}
             known |= {name: one for name, one in more.items() if one}
@@ -101,8 +102,8 @@ def command(
             part = shards.search_shard(matrix, shard, **settings, **running)
             with run("write"):
                 shards.write_part(output, part)
-            known = {"shard": str(shard), "nodes": len(part.rows), "k": part.width}
-            known["search"] = part.candidates.about
+            known = {"schema": 1, "shard": str(shard), "nodes": len(part.rows)}
+            known |= {"k": part.width, "search": _searched(part.candidates.about)}
             told = {"notes": part.notes, "warnings": ()}
     if resume:
         remove_checkpoint(Path(resume))
@@ -115,3 +116,10 @@ def command(
         said = f"shard {shard}, {said}"
     talk.summary(*run.unsaid(full["notes"]), f"{output}: {said}")
     talk.warning(*matrix.warnings, *(f"{output}: {one}" for one in full["warnings"]))
+
+
+def _searched(about: dict[str, Any]) -> dict[str, Any]:
+    """Return what reports say of a search, of what a shard knows about it."""
+    known = ("backend", "recall", "recall_interval", "threads")
+    exact = {"recall": 1.0} if about.get("exact") else {}
+    return {name: about.get(name) for name in known} | exact

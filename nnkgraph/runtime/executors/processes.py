@@ -46,7 +46,7 @@ _THREAD_VARIABLES = (
 )
 
 _LONGEST_PATH = 70
-"""Bytes of a directory's path: that of a socket in it must stay below 108."""
+"""Bytes of a directory's path: that of a socket in it must stay below 104."""
 
 _TASKS_PER_WORKER = 2
 """Tasks sent to a worker: one to do, and the next, so that it never waits."""
@@ -332,13 +332,14 @@ class Processes:
     in_process: ClassVar[bool] = False
     attached: ClassVar[bool] = False
 
-    start: str = "forkserver"
-    """How Python starts them: ``forkserver`` or ``spawn``."""
+    start: str = "auto"
+    """How Python starts them: ``forkserver``, ``spawn``, or what suits the system."""
 
     def __post_init__(self) -> None:
-        if self.start not in {"forkserver", "spawn"}:
+        if self.start not in {"auto", "forkserver", "spawn"}:
             raise ParameterError(
-                f"processes: start must be forkserver or spawn, not {self.start!r}"
+                "processes: start must be auto, forkserver or spawn, not "
+                f"{self.start!r}"
             )
 
     @contextmanager
@@ -359,7 +360,10 @@ class Processes:
             shared_with(workers) as memory,
         ):
             _set_socket_folder(folder)
-            pool = _ProcessPool(workers, self.start, folder, block_timeout, memory)
+            start = self.start
+            if start == "auto":  # libraries of macOS do not survive a fork
+                start = "spawn" if sys.platform == "darwin" else "forkserver"
+            pool = _ProcessPool(workers, start, folder, block_timeout, memory)
             try:
                 pool.start()
                 yield pool
