@@ -16,6 +16,8 @@ _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 """Endings of files that are not read; every program that makes them writes CSV."""
 
 _ARROW = (".feather", ".arrow", ".ipc", ".orc")
+_OF_R = (".rds", ".rda", ".rdata")
+_PICKLES = (".pkl", ".pickle", ".joblib")
 """The same of what pandas and polars write, which write Parquet as well."""
 
 
@@ -134,10 +136,14 @@ def _suffix(known: dict[str, str], lower: str, wanted: str | None) -> str:
 def _refuse_others(role: str, path: str, lower: str) -> None:
     """Say what helps where a name belongs to a kind of file that is no use here."""
     what = ""
-    if lower.endswith(_SPREADSHEETS) and role.startswith("read"):
+    done = "read" if role.startswith("read") else "written"
+    if lower.endswith(_SPREADSHEETS) and done == "read":
         what = "spreadsheets are not read: save it as CSV (or Parquet)"
+    elif lower.endswith(_OF_R):
+        what = f"R's own files are not {done}: take write.csv(x, FILE) or Parquet"
+    elif lower.endswith(_PICKLES):
+        what = f"pickles are never {done}: take numpy.save(FILE, x) or Parquet"
     elif lower.endswith(_ARROW):
-        done = "read" if role.startswith("read") else "written"
         what = f"Arrow files are not {done}: take Parquet, which holds the same table"
     elif lower.endswith(_SPREADSHEETS):
         what = "spreadsheets are not written: write .csv, which they open"

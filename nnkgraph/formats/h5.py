@@ -194,7 +194,11 @@ def _pick(file: h5py.File, source: Source) -> str:
         for path, one in datasets(file).items()
         if one.shape is not None and one.ndim == 2 and one.dtype.kind in REAL
     ]
-    return pick_matrix(matrices, source.name, _hdf5.contents(file))
+    held = _hdf5.contents(file)
+    records = [path for path, one in datasets(file).items() if one.dtype.names]
+    if records and not matrices:
+        held += f"; {show(records[0])} has records: write their fields as one matrix"
+    return pick_matrix(matrices, source.name, held)
 
 
 _FRAMES = {"frame", "frame_table"}

@@ -286,6 +286,7 @@ RUNS = {
         "--weights",
         "one",
     ],
+    "components": ["--pca", "1"],
     "no certificate": ["--method", "knn", "--kernel", "linear"],
     "mean degree": ["--method", "kalofolias"],
 }
