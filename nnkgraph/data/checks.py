@@ -85,7 +85,9 @@ def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:
             )
     if count and np.isnan(x[first]) and (found := find_gaps(x)):
         place = f"{name}: NaN at row {first[0]}, column {first[1]} (counted from 0)"
-        raise MissingValuesError(f"{place}; {found.text()}: remove or fill them")
+        infinite = count - found.total
+        all_of_them = found.text() + f"; and {infinite} infinite" * (infinite > 0)
+        raise MissingValuesError(f"{place}; {all_of_them}: remove or fill them")
     if count:
         raise InputError(
             f"{name}: infinity (or a value beyond the dtype) at row {first[0]}, column "

@@ -6,6 +6,7 @@ that can only be read once (a pipe, standard input) is read into memory first.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -280,17 +281,21 @@ def _complete(
     read: Callable[..., Features], missing: Missing | None, how: dict[str, Any]
 ) -> Features:
     """Read features, for a second time where it is said what to do about gaps."""
-    from nnkgraph.data.missing import WAYS, mended
+    if missing is None:
+        try:
+            return read(**how)
+        except MissingValuesError as error:
+            from nnkgraph.data.missing import WAYS
 
-    if missing not in {None, *WAYS}:
-        raise ParameterError(f"missing={missing!r} is none of {', '.join(WAYS)}")
-    try:
-        return read(**how)
-    except MissingValuesError as error:
-        if missing is None:
             rows, columns, mean = (f"`missing={one!r}`" for one in WAYS)
             advice = f"or say {rows}, {columns} or {mean}"
             raise MissingValuesError(f"{error}, {advice}") from error
+    from nnkgraph.data.missing import WAYS, mended
+
+    if missing not in WAYS:
+        raise ParameterError(f"missing={missing!r} is none of {', '.join(WAYS)}")
+    with contextlib.suppress(MissingValuesError):
+        return read(**how)
     # What there is to say was said, and counted, before.
     absent = None if how["absent"] is None else (lambda: None)
     return mended(read(gaps=True, note=ignore, absent=absent), missing)

@@ -15,7 +15,6 @@ import numpy as np
 
 from nnkgraph.data import SparseGram, SparseRows, pairs, similarity
 from nnkgraph.errors import ParameterError
-from nnkgraph.kernels._definite import ridges
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.arrays import row_slices
 
@@ -305,6 +304,8 @@ class Problem:
         at = packed_diagonal(self.index.shape[1])
         found.gram[:, at] = self._with_ridge(found.gram[:, at])
         if self.kernel.indefinite:
+            from nnkgraph.kernels._definite import ridges
+
             known = (
                 found.gram,
                 found.cross * np.reshape(found.scale, (-1, 1)),

@@ -16,11 +16,6 @@ from nnkgraph.data.sums import parts, sparse_value, squared_lengths
 from nnkgraph.runtime import blocks
 from nnkgraph.runtime.jit import compiled, frozen
 from nnkgraph.search import Memory, Plain, distance_of, index_dtype, insert, ranked
-from nnkgraph.search._overlaps import (
-    overlap_inputs,
-    select_overlaps,
-    select_overlaps_block,
-)
 from nnkgraph.search._products import (
     ProductInputs,
     Reservoirs,
@@ -300,9 +295,11 @@ class Exact(Plain):
     def find(self, wanted: Wanted, /) -> Candidates:
         """Search all rows."""
         if wanted.base == "jaccard-distance":
-            inputs: Any = overlap_inputs(wanted)
+            from nnkgraph.search import _overlaps
+
+            inputs: Any = _overlaps.overlap_inputs(wanted)
             asking, say = wanted.asking, wanted.on_rows
-            return _run(wanted, select_overlaps_block, inputs, asking, say)
+            return _run(wanted, _overlaps.select_overlaps_block, inputs, asking, say)
         if isinstance(wanted.x, SparseRows):
             shares, asking = sparse_inputs(wanted), wanted.asking
             return _run(wanted, select_sparse_block, shares, asking, wanted.on_rows)
@@ -316,8 +313,10 @@ class Exact(Plain):
         pool, n = wanted.pool, len(wanted.x)
         below, say = range(n, n + len(points)), wanted.on_rows
         if wanted.base == "jaccard-distance":
-            inputs: Any = overlap_inputs(wanted, points)
-            return _run(wanted, select_overlaps_block, inputs, below, say)
+            from nnkgraph.search import _overlaps
+
+            inputs: Any = _overlaps.overlap_inputs(wanted, points)
+            return _run(wanted, _overlaps.select_overlaps_block, inputs, below, say)
         if isinstance(wanted.x, SparseRows):
             inputs = sparse_inputs(wanted, points)
             return _run(wanted, select_sparse_block, inputs, below, say)
@@ -407,7 +406,9 @@ def _run(
 def nearest(wanted: Wanted, rows: IndexArray) -> IndexArray:
     """Return the exact candidates of some rows only."""
     if wanted.base == "jaccard-distance":
-        return select_overlaps(overlap_inputs(wanted), rows)[0]
+        from nnkgraph.search import _overlaps
+
+        return _overlaps.select_overlaps(_overlaps.overlap_inputs(wanted), rows)[0]
     if isinstance(wanted.x, SparseRows):
         return select_sparse(sparse_inputs(wanted), rows)[0]
     if wanted.base not in MULTIPLIED:
