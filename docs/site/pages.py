@@ -21,7 +21,7 @@ _HOME = Path(__file__).parents[2]
 _SHOWN = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
     *("CITATION.cff", "LICENSE", "docs/*.md", "docs/*.png", "examples/*"),
-    "paper/README.md",
+    *("paper/README.md", "nnkgraph/formats/schema.json"),
 )
 _BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 _VALUES = re.compile(r"<code>[^<]*\|[^<]*</code>")

@@ -95,7 +95,7 @@ def test_i07_fields_of_structs_are_read_by_name(mat73, run):
     assert np.array_equal(found.x, X)
     assert found.ids == tuple(NAMES)
     assert said == [f"{path}::s.X: 'names' names the rows"]
-    assert np.array_equal(read(f"{path}::s.in.S").x, np.maximum(X, 0))
+    assert np.array_equal(read(f"{path}::s.in.S").x.dense(), np.maximum(X, 0))
     labels = formats.read_labels(f"{path}::s.in.y")
     assert labels.codes.tolist() == list(range(N))
     for item, code in (("", 3), ("::s", 3), ("::s.X", 0), ("::s.nope", 3)):
@@ -165,7 +165,7 @@ def test_i08_versions_4_and_5_are_read_alike(tmp_path, version):
     scipy.io.savemat(path, {"X": X, **members}, format=version)
     assert np.array_equal(read(f"{path}::X").x, X)
     assert read(f"{path}::X").ids == ("a", "bb", "c d", "dd", "e")
-    assert np.array_equal(read(f"{path}::S").x, np.maximum(X, 0))
+    assert np.array_equal(read(f"{path}::S").x.dense(), np.maximum(X, 0))
     assert formats.read_labels(f"{path}::y").codes.tolist() == list(range(N))
     assert formats.read_labels(f"{path}::names").classes[1] == "bb"
     assert "X 5 x 3 number" in refused(path, "several matrices")
@@ -275,7 +275,7 @@ def test_i08_matrices_of_octave_are_the_right_way_round(tmp_path, name):
     for item in ("X", "s.Y"):
         assert np.array_equal(read(f"{path}::{item}").x, X)
     assert np.array_equal(read(f"{path}::b").x, X > 0)
-    assert np.array_equal(read(f"{path}::S").x, np.maximum(X, 0))
+    assert np.array_equal(read(f"{path}::S").x.dense(), np.maximum(X, 0))
     labels = formats.read_labels(f"{path}::kinds")
     assert labels.classes == ("p", "q", "été")
     assert labels.codes.tolist() == [0, -1, 1, 0, 2]
@@ -333,7 +333,7 @@ def test_what_octave_writes_is_read(tmp_path):
             continue
         assert found.ids == tuple(NAMES)
         assert np.array_equal(read(f"{tmp_path / name}::s.X").x, X)
-        assert np.array_equal(read(f"{tmp_path / name}::S").x, np.maximum(X, 0))
+        assert np.array_equal(read(f"{tmp_path / name}::S").x.dense(), np.maximum(X, 0))
         assert len(formats.read_labels(f"{tmp_path / name}::y").classes) == N
     assert formats.read_names(f"{tmp_path}/h.h5::many") == MANY
     for name in ("t.mat", "b.mat"):
