@@ -179,7 +179,11 @@ def sparse_entries(mat: Mat, name: str) -> tuple[Any, Any, Any]:
     wrong = InputError(f"{mat.name}: the sparse matrix {show(name)!r} is damaged")
     if any(part.ndim != 1 or part.dtype.kind not in "iuf" for part in parts):
         raise wrong
-    rows, starts = rows.astype(np.int64), starts.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # version 4 keeps places as float64
+        places = rows.astype(np.int64), starts.astype(np.int64)
+    if not all(map(np.array_equal, places, (rows, starts))):
+        raise wrong
+    rows, starts = places
     count = int(starts[-1]) if len(starts) else -1
     if len(starts) != width + 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
         raise wrong

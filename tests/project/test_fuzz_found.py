@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.io import savemat
+from scipy.sparse import csc_array
 
 from fuzz.cells import anndata
 from nnkgraph import formats
@@ -359,3 +360,14 @@ def test_types_that_have_a_name_are_no_values(tmp_path, where):
     item = "X" if where == "X" else "obsm/X_pca"
     with pytest.raises(InputError, match=r"holds no values|no dataset"):
         formats.read_features(f"{path}::{item}")
+
+
+@pytest.mark.parametrize("value", [np.nan, 1.5, 1e300])
+def test_places_of_version_4_that_are_no_whole_numbers_are_refused(tmp_path, value):
+    stream = io.BytesIO()
+    savemat(stream, {"S": csc_array(np.diag([7.0, 8.0, 9.0]))}, format="4")
+    data = stream.getvalue()
+    three = struct.pack("<d", 3.0)
+    assert three in data
+    data = data.replace(three, struct.pack("<d", value), 1)
+    refused(tmp_path / "x.mat", data, "damaged", formats.read_features)
