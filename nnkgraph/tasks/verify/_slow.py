@@ -526,6 +526,11 @@ def solutions(
         if twin.any():
             own = own_similarity(space, node, sigma)
             return [Solution(index, twin * 1.0, np.zeros(m), 0.0, own, 0.0)]
+    if recipe.bare:
+        size: FloatArray = np.ones(m)
+        if recipe.weights == "distance":
+            size = distances(space, node, index)
+        return [Solution(index, size, 1e-13 * size, 0.0, 1.0, 0.0)]
     gram, cross, own, scale = local(space, node, index[kept], sigma)
     if recipe.method in {"knn", "eps"}:
         plain = np.maximum(cross * scale, 0.0)
