@@ -106,6 +106,7 @@ def command(
         words = ", ".join(
             f"{name.replace('_', '-')} {value}"
             for name, value in found.parameters.items()
+            if value
         )
         talk.summary(f"{graph}: does not say how it was built; taken as {words}")
     if json:

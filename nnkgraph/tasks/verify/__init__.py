@@ -211,7 +211,8 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
         rest = ("errors", "edges", "weights")
         lost = [Check(one, "not checked", derived.search.text) for one in rest]
         return [derived.search, *lost]
-    found = judge(derived.given, graph.adjacency, recipe, _fixed(space, derived))
+    ways = _fixed(space, derived), _mutual(space, derived)
+    found = judge(derived.given, graph.adjacency, recipe, *ways)
     if recipe.bridged and graph.bridges is None:
         found = _with_lost_bridges(found, space, derived.width)
     search, outside = derived.search, int(found.outside.sum())
@@ -242,6 +243,28 @@ def _fixed(space: Space, derived: Derived) -> Any:
             low[p] = max(least, *(similarity(space, i, j, width) for width in known))
             high[p] = 1.0 if local and len(known) < 2 else low[p]
         return low, high
+
+    return between
+
+
+def _mutual(space: Space, derived: Derived) -> Any:
+    """Return a function that says what two nodes give each other, if anything.
+
+    None: they may give what they like. So a sample knows what its nodes' other ends do.
+    """
+    recipe = space.recipe
+    if recipe.method not in {"knn", "eps"} or recipe.sigma_rule == "local":
+        return None
+
+    def between(one: Any, two: Any, _there: Any) -> tuple[Any, Any]:
+        if recipe.bare:
+            far = recipe.weights == "distance"
+            size = lengths(space, one, two) if far else np.ones(len(one))
+            return size, size
+        pairs = zip(one.tolist(), two.tolist(), strict=True)
+        values = [similarity(space, i, j, derived.width) for i, j in pairs]
+        same = np.maximum(np.array(values, np.float64), 0.0)
+        return same, same
 
     return between
 

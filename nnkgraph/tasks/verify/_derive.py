@@ -39,7 +39,7 @@ def weighed(
     recipe = space.recipe
     if not recipe.solvable:
         return [], False
-    if recipe.method == "eps":
+    if recipe.method == "eps" or _apart(recipe, one):
         return _slow.solutions(space, node, one.index, sigma), True
     found: list[Solution] = []
     for index in one.choices():
@@ -49,6 +49,11 @@ def weighed(
     room = max(_SAME, recipe.rounding)
     alike = [way for way in found if abs(way.error - stored) <= room * way.own]
     return alike or found, not one.unclear or bool(alike)
+
+
+def _apart(recipe: Recipe, one: Shortlist) -> bool:
+    """Return whether each candidate's weight is known, although not who is chosen."""
+    return recipe.method == "knn" and one.unclear
 
 
 def ranges(
@@ -72,7 +77,7 @@ def ranges(
         slack[at] = np.maximum(slack[at], way.slack)
         count[at] += 1
     sure, known = np.isin(index, clear), ways and complete
-    if recipe.method == "eps":
+    if recipe.method == "eps" or _apart(recipe, one):
         low = np.where(sure, low, 0.0)
     elif known:
         sure = count == len(ways)
@@ -143,7 +148,11 @@ def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> 
     if recipe.foreign and not every and recipe.sigma_rule not in {"local", None}:
         # No bandwidth is stored that a sample could be compared with: all nodes say it.
         reach, every = _every_reach(space, listed, reach), True
-    check, width = sigma_check(recipe, reach, space.n, None if every else len(looked))
+    if recipe.foreign:
+        check, width = _bandwidth_given(recipe, reach)
+    else:
+        some = None if every else len(looked)
+        check, width = sigma_check(recipe, reach, space.n, some)
     if recipe.method == "eps":
         radius = recipe.weigher.radius or 3.0 * (recipe.sigma or width or 0.0)
         limit = radius**2 if recipe.squared else radius
@@ -231,8 +240,6 @@ def sigma_check(
 ) -> tuple[Check, float | None]:
     """Compare the bandwidth; return the one to use: derived where all is known."""
     rule, stored = recipe.sigma_rule, recipe.sigma
-    if recipe.foreign:
-        return _bandwidth_given(recipe, reach)
     if rule is None or stored is None:
         good = rule is None and stored is None
         text = f"kernel {recipe.kernel} has {'none' if rule is None else 'one'}"

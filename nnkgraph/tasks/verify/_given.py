@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -153,6 +154,8 @@ def _planned(given: Mapping[str, Any], weights: str, name: str) -> _Plan:
         why = "has its own" if own else "has no bandwidth"
         raise ParameterError(f"kernel {specs['kernel']!r} {why}: leave `sigma` out")
     if sigma is not None:
+        with suppress(ValueError):  # it is the name of a rule, which the kernel checks
+            sigma = float(sigma)
         kernel = replace(kernel, sigma=sigma)
     free = bare and getattr(method, "radius", 1.0) > 0
     if has and sigma is None and not own and method.uses_kernel and not free:
