@@ -306,6 +306,9 @@ def _first(found: Verdict, bad: NDArray[np.bool_], space: Space) -> str:
         return ""
     p = int(bad.argmax())
     one, two = (int(space.origin[ends[p]]) for ends in (found.one, found.two))
+    if space.recipe.weights == "any":
+        there = "an" if found.weight[p] > 0 else "no"
+        return f"; first at nodes {one} and {two}: there is {there} edge"
     return (
         f"; first at nodes {one} and {two}: {found.weight[p]:.9g} is stored, "
         f"{found.expected[p]:.9g} expected"

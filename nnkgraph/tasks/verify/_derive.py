@@ -145,10 +145,10 @@ def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> 
             search = _recall_check(space, listed, looked, on_rows)
         reach = _stored_reach(space, listed, looked)
     every = len(looked) == space.n
-    if recipe.foreign and not every and recipe.sigma_rule not in {"local", None}:
-        # No bandwidth is stored that a sample could be compared with: all nodes say it.
-        reach, every = _every_reach(space, listed, reach), True
     if recipe.foreign:
+        # No bandwidth is stored that a sample could be compared with: all nodes say it.
+        if not every and recipe.sigma_rule != "local":
+            reach = _every_reach(space, listed, reach)
         check, width = _bandwidth_given(recipe, reach)
     else:
         some = None if every else len(looked)
