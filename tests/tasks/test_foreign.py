@@ -163,6 +163,18 @@ def test_ties_may_be_broken_by_any_rule():
     assert "edges" in failed(verify(grid, wrong, **options))
 
 
+def test_of_identical_rows_any_may_be_neighbors():
+    many = np.concatenate([X, np.tile(X[:4], (8, 1))])  # more copies than neighbors
+    far = cdist(many, many)
+    np.fill_diagonal(far, -1.0)
+    draw = np.random.default_rng(0).random(far.shape)
+    near = np.lexsort((draw, far), axis=1)[:, 1:6]
+    row = np.repeat(np.arange(len(many)), 5)
+    theirs = sparse.csr_array((np.ones(row.size), (row, near.ravel())), far.shape)
+    options = {"k": 5, "method": "knn", "weights": "one"}
+    assert not verify(many, theirs, **options).failed
+
+
 def test_identical_rows_are_nodes_unless_told():
     twice = np.concatenate([X, X[:20]])
     far = cdist(twice, twice)
