@@ -297,7 +297,8 @@ GIVEN = {"k": K, "method": "knn", "sigma": SIGMA}
         ({"method": None}, ParameterError, "name `method`"),
         ({"k": None}, ParameterError, "name `k`"),
         ({"sigma": None}, ParameterError, "name `sigma`"),
-        ({"k": 150}, InputError, "from 1 to 149"),
+        ({"k": 150}, InputError, "at most 149"),
+        ({"k": 0}, ParameterError, "at least 1"),
         ({"sigma": -1.0}, ParameterError, "sigma"),
         ({"sigma": "wide"}, ParameterError, "sigma 'wide'"),
         ({"method": "forest"}, ParameterError, "unknown method 'forest'"),
@@ -346,7 +347,7 @@ def test_other_rows_than_nodes_fail():
         (OPTIONS, 2, "name --sigma"),
         ((*OPTIONS, "--sigma", "wide"), 2, "--sigma"),
         ((*OPTIONS, "--weights", "much"), 2, "--weights"),
-        (("-k", 150, "--method", "knn", "--sigma", 1), 3, "from 1 to 149"),
+        (("-k", 150, "--method", "knn", "--sigma", 1), 3, "at most 149"),
         ((*OPTIONS, "--sigma", 0.5, "-q"), 6, "verification failed: weights"),
     ],
 )
@@ -376,7 +377,8 @@ def test_options_beside_a_graph_that_says_them(run, tmp_path, monkeypatch):
         assert (result.code, len(result.lines)) == (2, 1)
         assert words in result.err
     # What a file says for all graphs gives way to what a graph says itself.
-    (tmp_path / "c.toml").write_text("k = 9\nsigma = 2\n")
+    text = "k = 9\nsigma = 2\nsearch = 'precomputed:path=no.npz'\n"
+    (tmp_path / "c.toml").write_text(text)
     assert run("verify", "x.npy", "g.npz", "--config", "c.toml").code == 0
     sparse.save_npz("w.npz", UNION)
     (tmp_path / "c.toml").write_text(f"k = {K}\nmethod = 'knn'\nsigma = {SIGMA}\n")

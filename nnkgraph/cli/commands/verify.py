@@ -80,13 +80,13 @@ def command(
     """
     from nnkgraph.tasks.verify.recipe import is_foreign
 
-    lists = _lists(given["search"])
-    files.expect(features, others=[lists])
+    files.expect(features)
     known = read_graph(graph, files.split_format(graph))
     carried = known.provenance
     if not is_foreign(known):  # what stands in a file of options is for other graphs
         typed = options.typed(ctx, _GIVEN)
         given = {name: one for name, one in given.items() if name in typed}
+    lists = _lists(given.get("search"))
     kernel = str(carried.get("kernel") or given.get("kernel") or "")
     plugin = kernel.partition(":")[0]  # others may be gone by now
     known_to_us = plugin in {"precomputed", "distance"}

@@ -80,8 +80,10 @@ def recipe_given(
     k = given.get("k")
     if k is None and registry.spec(plan.method).partition(":")[0] != "eps":
         raise _lacks(name, "`k`, the number of candidates without the node itself")
-    if k is not None and not 1 <= k < n:
-        what = f"k is {k}, but a node of {n} has from 1 to {n - 1} candidates"
+    if k is not None and k < 1:
+        raise ParameterError(f"k must be at least 1, not {k}")
+    if k is not None and k >= n:
+        what = f"k is {k}, but a node of {n} can have at most {n - 1} candidates"
         raise InputError(f"{features.name}: {what}")
     rule = given.get("symmetrize") or ("none" if graph.directed else plan.method.rule)
     if rule.startswith("error") and not plan.method.has_error:
