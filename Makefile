@@ -10,7 +10,7 @@ PYTEST := pytest -n $(JOBS) --dist worksteal
 ROOM   ?= $(filter-out __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo quick test test-cluster test-handover browser coverage lint types check bench paper study fuzz picture tables reference docs samples dist clean
+.PHONY: help install demo quick test test-cluster test-handover test-peers browser coverage lint types check bench paper study fuzz picture tables reference docs samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -115,6 +115,14 @@ test-handover: $(VENV)/handover  ## run what docs/migration.md hands over, in ot
 $(VENV)/handover: $(VENV)/installed
 	$(PYTHON) -m venv $(VENV)/others
 	$(VENV)/others/bin/python -m pip install --quiet --editable '.[handover]' networkx pytest pytest-timeout
+	@touch $@
+
+test-peers: $(VENV)/peers  ## compare with other people's programs on the same problems
+	$(VENV)/rivals/bin/python -m pytest -q tests/tasks/test_peers.py
+
+$(VENV)/peers: $(VENV)/installed
+	$(PYTHON) -m venv $(VENV)/rivals
+	$(VENV)/rivals/bin/python -m pip install --quiet --editable '.[peers]' hypothesis pytest pytest-timeout
 	@touch $@
 
 browser:  ## install the browser that tests of pages need (root, Debian)

@@ -132,6 +132,35 @@ _SHARED: dict[str, Decorator] = {
         "merge",
         "Identical rows: hang copies on the first, treat each as a node, or refuse.",
     ),
+    "symmetrize": click.option(
+        "--symmetrize",
+        type=click.Choice(
+            ["error", "error-union", "max", "mean", "min", "mutual", "none"]
+        ),
+        show_default="the method's own",
+        help="Rule that joins the two directions of an edge.",
+    ),
+    "min_weight": click.option(
+        "--min-weight",
+        type=types.number(0, 1e300),
+        default=1e-8,
+        help="Lighter edges are dropped.",
+    ),
+    "min_degree": click.option(
+        "--min-degree",
+        type=types.whole(0),
+        show_default="as the preset says, or 3 with --into",
+        metavar="M",
+        help="Every node's own M heaviest edges stay, whatever rule and --min-weight "
+        "say.",
+    ),
+    "round": click.option(
+        "--round",
+        "digits",
+        type=types.whole(1, 15),
+        metavar="DIGITS",
+        help="Significant digits of weights and errors.",
+    ),
     "workers": click.option(
         "-j",
         "--workers",
@@ -244,11 +273,23 @@ def command(function: Any) -> click.Command:
     return made
 
 
+def without_defaults(command: click.Command, names: str, instead: str) -> None:
+    """Leave options open that are not given, and say in the help what they are then."""
+    for one in command.params:
+        if isinstance(one, click.Option) and one.name in names.split():
+            one.default, one.show_default = None, instead
+
+
+def typed(ctx: click.Context, names: Iterable[str]) -> set[str]:
+    """Return which options were typed; defaults and files of options are not."""
+    sources = {name: ctx.get_parameter_source(name) for name in names}
+    return {name for name, one in sources.items() if one and one.name == "COMMANDLINE"}
+
+
 def refuse_typed(ctx: click.Context, names: str, given: str) -> None:
     """Refuse options that a graph answers; defaults and files of options give way."""
     for name in names.split():
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if typed(ctx, [name]):
             flags = {one.name: one.opts[-1] for one in ctx.command.params}
             raise ParameterError(
                 f"{flags[name]} and {given}: the graph says that already; leave one out"

@@ -45,7 +45,11 @@ _PARAMETER = re.compile(
 )
 """How messages of the library name a parameter: `workers`, `sigma='local'`."""
 
-_FLAGS = {"k": "-k", "format": "--format (of convert: --from, --to)"}
+_FLAGS = {
+    "k": "-k",
+    "digits": "--round",
+    "format": "--format (of convert: --from, --to)",
+}
 """What cannot be guessed from the parameter's name."""
 
 

@@ -19,7 +19,7 @@ import nnkgraph
 HOME = SAMPLES.parent
 TOLD = tomllib.loads((HOME / "pyproject.toml").read_text())
 PROJECT, BUILD = TOLD["project"], TOLD["build-system"]
-FOR_CLONES = {"all", "bench", "dev", "docs", "handover", "paper"}
+FOR_CLONES = {"all", "bench", "dev", "docs", "handover", "paper", "peers"}
 """Those of others, and for work in a clone: no command of the program asks for them."""
 
 ROLL = SAMPLES / "swiss_roll.npy"

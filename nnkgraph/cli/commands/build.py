@@ -367,25 +367,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     metavar="GRAPH",
 )
 @options.shared("preset k method kernel sigma search")
-@click.option(
-    "--symmetrize",
-    type=click.Choice(["error", "error-union", "max", "mean", "min", "mutual", "none"]),
-    show_default="the method's own",
-    help="Rule that joins the two directions of an edge.",
-)
-@click.option(
-    "--min-weight",
-    type=types.number(0, 1e300),
-    default=1e-8,
-    help="Lighter edges are dropped.",
-)
-@click.option(
-    "--min-degree",
-    type=types.whole(0),
-    show_default="as the preset says, or 3 with --into",
-    metavar="M",
-    help="Every node's own M heaviest edges stay, whatever rule and --min-weight say.",
-)
+@options.shared("symmetrize min_weight min_degree")
 @click.option(
     "--weights",
     type=click.Choice(["regression", "kernel", "one"]),
@@ -420,13 +402,7 @@ def _say_plan(job: _Job, matrix: Features, settings: dict[str, Any]) -> int:
     is_flag=True,
     help="Keep in the .npz file what 'nnkgraph update' needs.",
 )
-@click.option(
-    "--round",
-    "digits",
-    type=types.whole(1, 15),
-    metavar="DIGITS",
-    help="Significant digits of weights and errors.",
-)
+@options.shared("round")
 @click.option(
     "--min-recall",
     type=types.number(0, 1),

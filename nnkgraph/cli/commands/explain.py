@@ -197,7 +197,7 @@ def command(
 
 def _check_given(name: str, graph: nnkgraph.Graph) -> None:
     """Refuse options that say something else than the graph."""
-    from nnkgraph.tasks.explain import contradictions
+    from nnkgraph.tasks.verify.recipe import contradictions
 
     ctx = click.get_current_context()
     given = {

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 _SAME = 1e-6  # errors J that differ by less, as a share, are the same
-_FOLDERS = {"method": "methods", "kernel": "kernels", "search": "search"}
 _TIE = 1e-12  # a candidate this close to a neighbor's plane counts as beyond it
 
 
@@ -419,45 +418,6 @@ def built_of(graph: Graph, features: Features, name: str) -> Built:
     search = known["search"] if recipe.exact else "exact"
     settings = Settings.read({**known, "search": search}, features)
     return Built(settings, graph.candidates, recipe.search)
-
-
-def contradictions(
-    given: dict[str, Any], graph: Graph, name: str
-) -> list[tuple[str, object, object]]:
-    """Return which parameters are not those of a graph, with both values."""
-    recipe, known = recipe_of(graph, name), graph.provenance
-    found: list[tuple[str, object, object]] = []
-    for option, value in given.items():
-        theirs = known.get(option)
-        if option == "sigma":
-            theirs = recipe.sigma_rule
-            agree = _number(value) in {_number(theirs), recipe.sigma}
-        elif option in _FOLDERS:
-            agree = _same_plugin(_FOLDERS[option], value, str(theirs))
-        else:
-            agree = value == theirs
-        if not agree:
-            found.append((option, value, theirs))
-    return found
-
-
-def _number(value: object) -> object:
-    """Return a bandwidth as a number, or the name of its rule."""
-    try:
-        return float(str(value))
-    except ValueError:
-        return value
-
-
-def _same_plugin(folder: str, ours: str, theirs: str) -> bool:
-    """Return whether a plug-in is the other; the name alone agrees with any such."""
-    ours = registry.full_spec(folder, ours)
-    if ours.partition(":")[0] != theirs.partition(":")[0]:
-        return folder == "search" and ours == "auto"
-    # A graph does not say which file its candidates came from.
-    if ":" not in ours or theirs == "precomputed":
-        return True
-    return registry.spec(registry.create(folder, ours)) == theirs
 
 
 def remark_on_error(found: float, graph: Graph, node: int) -> list[str]:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from nnkgraph.data import Features, Graph
 from nnkgraph.errors import ParameterError
+from nnkgraph.runtime import registry
 from nnkgraph.runtime.progress import Stages
 from nnkgraph.tasks.verify import recipe as recipes
 from nnkgraph.tasks.verify._agree import Verdict, judge
 from nnkgraph.tasks.verify._components import components_check
 from nnkgraph.tasks.verify._derive import Derived, derive
+from nnkgraph.tasks.verify._given import (
+    Given,
+    as_graph,
+    as_told,
+    in_order,
+    nearest_listed,
+    recipe_given,
+    with_candidates,
+)
 from nnkgraph.tasks.verify._slow import Space, lengths, similarity
 from nnkgraph.tasks.verify.recipe import Check, Recipe
 
@@ -35,6 +45,8 @@ class Verification:
     checks: list[Check]
     nodes: int
     looked: int
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """What was given for a graph that does not say how it was built, and the rest."""
 
     @property
     def failed(self) -> list[Check]:
@@ -44,13 +56,15 @@ class Verification:
 
 def verify(
     features: Features | ArrayLike,
-    graph: Graph,
+    graph: Graph | Any,
     /,
     *,
     sample: int | None = None,
     seed: int = 0,
     name: str = "graph",
     progress: Stages | None = None,
+    candidates: Any = None,
+    **given: Unpack[Given],
 ) -> Verification:
     """Derive a graph again by an independent slow path and compare.
 
@@ -62,20 +76,41 @@ def verify(
     ----------
     features : Features or (n, d) array
         What the graph was built from.
-    graph : Graph
-        With the provenance that ``build_graph`` gave it.
+    graph : Graph, or square matrix
+        With the provenance that ``build_graph`` gave it; or of another program, and the
+        parameters follow.
     sample : int, optional
         Nodes to look at, drawn at random; by default all.
     seed : int
         For that draw.
     name : str
         What messages call the graph.
+    progress : Stages, optional
+        Hears of the nodes that are done.
+    candidates : Candidates, (indices, distances) or indices, optional
+        What another program found, where it searched approximately.
+    k, method, kernel, sigma, symmetrize, min_weight, min_degree, scale, digits
+        Parameters that mean what they do in ``build_graph``, of a graph that does not
+        say how it was built. `k` and `method` are needed, and `sigma` where the weights
+        depend on it; the rule is by default the method's own, or ``"none"`` for a
+        directed graph; edges of all weights are expected. What a graph says itself may
+        be given as well, and has to agree.
+    duplicates : {"keep", "merge", "error"}
+        The same; by default identical rows are nodes like all others.
+    weights : {"regression", "kernel", "one", "distance", "any"}
+        The same, and for methods ``knn`` and ``eps`` the distances of the ends; with
+        ``"any"`` only which edges there are is compared.
+    search : {"exact", "kdtree", "precomputed"}
+        The same; candidates are given then.
 
     Raises
     ------
     InputError
-        Where the graph does not say how it was built, or was built by a method or a
-        kernel that has no second, independent form here: one of another package.
+        Where the graph does not say how it was built, and nothing is given; where it
+        was built by a method or a kernel that has no second, independent form here: one
+        of another package.
+    ParameterError
+        Where a parameter is missing, or contradicts what the graph says.
 
     Examples
     --------
@@ -85,24 +120,39 @@ def verify(
     >>> graph = nnkgraph.build_graph(x, k=10)
     >>> nnkgraph.verify(x, graph, sample=20).failed
     []
+
+    A graph of another program:
+
+    >>> from sklearn.neighbors import kneighbors_graph
+    >>> theirs = kneighbors_graph(x, 10, mode="distance")
+    >>> nnkgraph.verify(x, theirs, k=10, method="knn", weights="distance").failed
+    []
     """
     features = features if isinstance(features, Features) else Features.of(features)
-    recipes.refuse_unknown(graph, name)
-    recipe = recipes.recipe_of(graph, name)
     if sample is not None and sample < 1:
         raise ParameterError(f"the sample must have at least 1 node, not {sample}")
+    told = {key: value for key, value in given.items() if value is not None}
+    graph = as_graph(graph, name)
+    graph, recipe = _with_recipe(graph, features, name, candidates, told)
     checks = [recipes.features_check(features, graph)]
     if len(features.x) != graph.n_nodes or tuple(features.x.shape) != recipe.shape:
         rest = ("sigma", "candidates", "errors", "edges", "weights", "distances")
         checks += [Check(one, "not checked", "other features") for one in rest]
-        return Verification(checks, graph.n_nodes, 0)
+        return Verification(checks, graph.n_nodes, 0, _parameters(recipe))
     space = Space.of(features.x, recipe)
+    listed = graph.candidates
+    if recipe.foreign and listed is not None and recipe.duplicates == "merge":
+        firsts = np.where(listed >= 0, space.first[listed], -1)
+        graph = replace(graph, candidates=firsts)
     checks.append(_rule_check(graph, recipe))
     if recipe.pca is not None:
         checks.append(components_check(features.x, recipe))
     bare, bridges = _without_bridges(graph)
     distinct, copies = _without_copies(bare, space)
     checks += copies
+    if recipe.foreign and distinct.candidates is not None:
+        listed = nearest_listed(space, distinct.candidates, recipe.width)
+        distinct = replace(distinct, candidates=listed)
     looked = np.arange(space.n)
     if sample is not None and sample < space.n:
         drawn = np.random.default_rng(seed).choice(space.n, sample, replace=False)
@@ -112,7 +162,46 @@ def verify(
     checks.append(_distances_check(graph, space, looked))
     if recipe.bridged:
         checks.append(_bridges_check(graph, bare, bridges, space, derived.width))
-    return Verification(checks, graph.n_nodes, len(looked))
+    return Verification(checks, graph.n_nodes, len(looked), _parameters(recipe))
+
+
+def _with_recipe(
+    graph: Graph, features: Features, name: str, candidates: Any, told: dict[str, Any]
+) -> tuple[Graph, Recipe]:
+    """Return the graph and its parameters, which it carries or which were given."""
+    if recipes.is_foreign(graph):
+        found = with_candidates(in_order(graph, features, name), candidates, features)
+        recipe = recipe_given(told, found, features, name)
+        return as_told(found, recipe), recipe
+    recipes.refuse_unknown(graph, name)
+    recipe = recipes.recipe_of(graph, name)
+    for option, ours, theirs in recipes.contradictions(told, graph, name):
+        raise ParameterError(
+            f"`{option}={ours!r}` contradicts {name}, which says {theirs}: leave it out"
+        )
+    if candidates is not None and (graph.candidates is not None or recipe.exact):
+        raise ParameterError(f"{name}: says what its candidates are: give none")
+    return with_candidates(graph, candidates, features), recipe
+
+
+def _parameters(recipe: Recipe) -> dict[str, Any]:
+    """Return what a graph was taken for that does not say how it was built."""
+    if not recipe.foreign:
+        return {}
+    bandwidth = "" if recipe.bare else registry.spec(recipe.plugin)
+    return {
+        "k": recipe.k,
+        "method": registry.spec(recipe.weigher),
+        "kernel": bandwidth or recipe.kernel,
+        "rule": recipe.rule,
+        "weights": recipe.weights,
+        "min_weight": recipe.min_weight,
+        "min_degree": recipe.min_degree,
+        "scale": recipe.scale,
+        "duplicates": recipe.duplicates,
+        "search": recipe.search,
+        "digits": recipe.digits,
+    }
 
 
 def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
@@ -122,7 +211,8 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
         rest = ("errors", "edges", "weights")
         lost = [Check(one, "not checked", derived.search.text) for one in rest]
         return [derived.search, *lost]
-    found = judge(derived.given, graph.adjacency, recipe, _fixed(space, derived))
+    ways = _fixed(space, derived), _mutual(space, derived)
+    found = judge(derived.given, graph.adjacency, recipe, *ways)
     if recipe.bridged and graph.bridges is None:
         found = _with_lost_bridges(found, space, derived.width)
     search, outside = derived.search, int(found.outside.sum())
@@ -136,11 +226,14 @@ def _compared(space: Space, graph: Graph, derived: Derived) -> list[Check]:
 def _fixed(space: Space, derived: Derived) -> Any:
     """Return a function that says what chosen edges weigh; None: what nodes give."""
     recipe, least = space.recipe, max(space.recipe.min_weight, _TINY)
-    if recipe.weights == "regression":
+    anything = recipe.weights == "any"
+    if recipe.weights == "regression" or (recipe.bare and not anything):
         return None
 
     def between(one: Any, two: Any, there: Any) -> tuple[Any, Any]:
         low, high = np.ones((2, len(one)))
+        if anything:
+            return np.zeros(len(one)), np.full(len(one), np.inf)
         for p in np.flatnonzero(there) if recipe.weights == "kernel" else ():
             i, j = int(one[p]), int(two[p])
             known = [derived.width]
@@ -150,6 +243,28 @@ def _fixed(space: Space, derived: Derived) -> Any:
             low[p] = max(least, *(similarity(space, i, j, width) for width in known))
             high[p] = 1.0 if local and len(known) < 2 else low[p]
         return low, high
+
+    return between
+
+
+def _mutual(space: Space, derived: Derived) -> Any:
+    """Return a function that says what two nodes give each other, if anything.
+
+    None: they may give what they like. So a sample knows what its nodes' other ends do.
+    """
+    recipe = space.recipe
+    if recipe.method not in {"knn", "eps"} or recipe.sigma_rule == "local":
+        return None
+
+    def between(one: Any, two: Any, _there: Any) -> tuple[Any, Any]:
+        if recipe.bare:
+            far = recipe.weights == "distance"
+            size = lengths(space, one, two) if far else np.ones(len(one))
+            return size, size
+        pairs = zip(one.tolist(), two.tolist(), strict=True)
+        values = [similarity(space, i, j, derived.width) for i, j in pairs]
+        same = np.maximum(np.array(values, np.float64), 0.0)
+        return same, same
 
     return between
 
@@ -172,6 +287,9 @@ def _weights_check(found: Verdict, space: Space) -> Check:
     if not space.recipe.solvable and space.recipe.weights == "regression":
         text = f"method {space.recipe.method} weighs all nodes at once"
         return Check("weights", "not checked", text)
+    if space.recipe.weights == "any":
+        text = "only which edges there are was to be compared"
+        return Check("weights", "not checked", text)
     wrong, largest = int(found.wrong.sum()), float(found.difference.max(initial=0.0))
     edges, loose = int((found.decided & (found.weight > 0)).sum()), found.loose.sum()
     text = f"{edges} edges, largest difference {largest:.1e}, wrong: {wrong}"
@@ -188,6 +306,9 @@ def _first(found: Verdict, bad: NDArray[np.bool_], space: Space) -> str:
         return ""
     p = int(bad.argmax())
     one, two = (int(space.origin[ends[p]]) for ends in (found.one, found.two))
+    if space.recipe.weights == "any":
+        there = "an" if found.weight[p] > 0 else "no"
+        return f"; first at nodes {one} and {two}: there is {there} edge"
     return (
         f"; first at nodes {one} and {two}: {found.weight[p]:.9g} is stored, "
         f"{found.expected[p]:.9g} expected"

@@ -107,17 +107,26 @@ def pairs_of(given: Given, adjacency: Any, rule: str) -> tuple[IndexArray, Index
 
 
 def judge(
-    given: Given, adjacency: Any, recipe: Recipe, fixed: Fixed | None = None
+    given: Given,
+    adjacency: Any,
+    recipe: Recipe,
+    fixed: Fixed | None = None,
+    mutual: Fixed | None = None,
 ) -> Verdict:
     """Compare every stored weight with what it may be.
 
     Where ``fixed`` says between what two numbers the weights of edges are, what nodes
-    give to each other decides only whether there is an edge.
+    give to each other decides only whether there is an edge. Where nodes give each
+    other the same or nothing, ``mutual`` says between what two numbers that is.
     """
     relative = recipe.tolerance
     one, two = pairs_of(given, adjacency, recipe.rule)
     weight = np.asarray(adjacency[one, two]).ravel() if len(one) else np.zeros(0)
     a, b = given.of(one, two), given.of(two, one)
+    if mutual is not None:
+        for side in (a, b):
+            blind = np.isinf(side.high)
+            side.high[blind] = mutual(one[blind], two[blind], blind[blind])[1]
     slack = np.maximum(np.where(a.maybe, a.slack, 0), np.where(b.maybe, b.slack, 0))
     good, some = np.zeros(len(one), bool), np.zeros(len(one), bool)
     decided = np.ones(len(one), bool)

@@ -39,7 +39,7 @@ def weighed(
     recipe = space.recipe
     if not recipe.solvable:
         return [], False
-    if recipe.method == "eps":
+    if recipe.method == "eps" or _apart(recipe, one):
         return _slow.solutions(space, node, one.index, sigma), True
     found: list[Solution] = []
     for index in one.choices():
@@ -49,6 +49,11 @@ def weighed(
     room = max(_SAME, recipe.rounding)
     alike = [way for way in found if abs(way.error - stored) <= room * way.own]
     return alike or found, not one.unclear or bool(alike)
+
+
+def _apart(recipe: Recipe, one: Shortlist) -> bool:
+    """Return whether each candidate's weight is known, although not who is chosen."""
+    return recipe.method == "knn" and one.unclear
 
 
 def ranges(
@@ -72,7 +77,7 @@ def ranges(
         slack[at] = np.maximum(slack[at], way.slack)
         count[at] += 1
     sure, known = np.isin(index, clear), ways and complete
-    if recipe.method == "eps":
+    if recipe.method == "eps" or _apart(recipe, one):
         low = np.where(sure, low, 0.0)
     elif known:
         sure = count == len(ways)
@@ -140,12 +145,30 @@ def derive(space: Space, graph: Graph, looked: IndexArray, progress: Stages) -> 
             search = _recall_check(space, listed, looked, on_rows)
         reach = _stored_reach(space, listed, looked)
     every = len(looked) == space.n
-    check, width = sigma_check(recipe, reach, space.n, None if every else len(looked))
+    if recipe.foreign:
+        # No bandwidth is stored that a sample could be compared with: all nodes say it.
+        if not every and recipe.sigma_rule != "local":
+            reach = _every_reach(space, listed, reach)
+        check, width = _bandwidth_given(recipe, reach)
+    else:
+        some = None if every else len(looked)
+        check, width = sigma_check(recipe, reach, space.n, some)
     if recipe.method == "eps":
-        radius = recipe.weigher.radius or 3.0 * (recipe.sigma or 0.0)
+        radius = recipe.weigher.radius or 3.0 * (recipe.sigma or width or 0.0)
         limit = radius**2 if recipe.squared else radius
         lists = list(space.shortlists(looked, space.n, limit))
     return _solved(space, graph, looked, lists, reach, width, check, search, progress)
+
+
+def _every_reach(space: Space, listed: IndexArray | None, known: Any) -> FloatArray:
+    """Return the distances of all nodes that a bandwidth is made from."""
+    recipe, nodes = space.recipe, np.arange(space.n)
+    if recipe.free or not isinstance(recipe.sigma_rule, str):
+        return np.asarray(known)
+    if listed is not None:
+        return _stored_reach(space, listed, nodes)
+    k = min(recipe.k, space.n - 1)
+    return np.array([_kth(one, recipe) for one in space.shortlists(nodes, k)])
 
 
 def _stored(line: IndexArray) -> Shortlist:
@@ -225,19 +248,14 @@ def sigma_check(
         good = rule == stored
         text = f"{stored:.9g} is stored, {rule:.9g} was asked for"
         return Check.of("sigma", good, text), rule
-    known = reach[np.isfinite(reach)]
-    if rule == "local":
-        known = np.where(np.isfinite(reach) & (reach > 0), reach, 3.0)
-    largest = rule == "kth-max"
-    middle = float(known.max(initial=0.0) if largest else math.fsum(known))
-    share = 1 if rule == "kth-mean" else 3  # of the distance
-    middle = middle / share / (1 if largest else max(1, len(known)))
+    known, middle = _by_rule(rule, reach)
+    largest, share = rule == "kth-max", _share(rule)
     figures: dict[str, Any] = {"stored": stored, "derived": middle, "nodes": len(known)}
     if sample is None:
-        derived = middle if middle > 0 else 1.0
-        good = abs(derived - stored) <= 1e-10 * derived
-        text = f"{rule}: {stored:.9g} is stored, {derived:.9g} derived from {n} nodes"
-        return Check.of("sigma", good, text, **figures), derived
+        middle = middle if middle > 0 else 1.0
+        good = abs(middle - stored) <= 1e-10 * middle
+        text = f"{rule}: {stored:.9g} is stored, {middle:.9g} derived from {n} nodes"
+        return Check.of("sigma", good, text, **figures), middle
     if largest:
         good = middle <= stored * (1 + 1e-10)
         text = f"{rule}: {stored:.9g} is stored, at least {middle:.9g} by the sample"
@@ -253,6 +271,35 @@ def sigma_check(
         f"by {len(known)} nodes"
     )
     return Check.of("sigma", good, text, **figures), stored
+
+
+def _bandwidth_given(recipe: Recipe, reach: FloatArray) -> tuple[Check, float | None]:
+    """Return the bandwidth of a graph that stores none: there is nothing to compare."""
+    rule = recipe.sigma_rule
+    if recipe.free or rule is None:
+        return Check("sigma", "not checked", "no weight depends on one"), None
+    if not isinstance(rule, str):
+        return Check("sigma", "not checked", f"{rule:.9g}, as given"), rule
+    known, middle = _by_rule(rule, reach)
+    middle = middle if middle > 0 else 1.0
+    text = f"{rule}: {middle:.9g} derived from {len(known)} nodes, none is stored"
+    figures = {"derived": middle, "nodes": len(known)}
+    return Check("sigma", "not checked", text, figures), middle
+
+
+def _by_rule(rule: str, reach: FloatArray) -> tuple[FloatArray, float]:
+    """Return the distances that count, and the bandwidth that they give."""
+    known: FloatArray = reach[np.isfinite(reach)]
+    if rule == "local":
+        known = np.where(np.isfinite(reach) & (reach > 0), reach, 3.0)
+    if rule == "kth-max":
+        return known, float(known.max(initial=0.0)) / _share(rule)
+    return known, float(math.fsum(known)) / _share(rule) / max(1, len(known))
+
+
+def _share(rule: str) -> int:
+    """Return by what distances are divided."""
+    return 1 if rule == "kth-mean" else 3
 
 
 def _solved(

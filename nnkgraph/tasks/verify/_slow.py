@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 EPS = 2.0**-53
 _VALUES = 1 << 25  # pair values that are held at once
 _PAIRS = 1 << 14  # pairs of sparse rows whose difference is
+_THEIRS = 1e-10  # relative difference of values that others may take for equal
 _CHOICES = 32  # sets of candidates to try where rounding decides on the k best
 
 
@@ -264,12 +265,19 @@ class Space:
         if limit is not None:  # all within a radius: those at its very edge are tied
             return Shortlist(near[:high], value[:high], slice(low, high), high)
         copies = self.first[self.origin[near[low:high]]]
+        if self.recipe.foreign:  # others have rules of their own for what is tied
+            return Shortlist(near[:high], value[:high], slice(low, high), m)
         if slack == 0.0 or (copies == copies[:1]).all():
             return Shortlist(near[:m], value[:m], slice(m, m), m)
         return Shortlist(near[:high], value[:high], slice(low, high), m)
 
     def _tolerance(self, node: int, value: float) -> float:
         """Return by how much values may differ from those of another summation."""
+        own = self._rounded(node, value)
+        share = max(_THEIRS, self.recipe.rounding) if self.recipe.foreign else 0.0
+        return max(own, share * abs(value))
+
+    def _rounded(self, node: int, value: float) -> float:
         if self.recipe.nearness in {"squared-distance", "l1-distance"}:
             return float(self.rounding * abs(value))
         if self.recipe.nearness == "jaccard-distance":
@@ -526,6 +534,11 @@ def solutions(
         if twin.any():
             own = own_similarity(space, node, sigma)
             return [Solution(index, twin * 1.0, np.zeros(m), 0.0, own, 0.0)]
+    if recipe.bare:
+        size: FloatArray = np.ones(m)
+        if recipe.weights == "distance":
+            size = distances(space, node, index)
+        return [Solution(index, size, 1e-13 * size, 0.0, 1.0, 0.0)]
     gram, cross, own, scale = local(space, node, index[kept], sigma)
     if recipe.method in {"knn", "eps"}:
         plain = np.maximum(cross * scale, 0.0)

@@ -32,12 +32,18 @@ _NEARNESS = {
     "function": "similarity",
 }
 # What ``_slow`` derives, or knows that it cannot.
-_KNOWN = {
+KNOWN = {
     "methods": {
         *("aew", "eps", "kalofolias", "knn", "kstar", "l1", "lle", "mp", "nnk", "omp")
     },
     "kernels": {*_NEARNESS, "polynomial"},
 }
+
+
+_FOLDERS = {"method": "methods", "kernel": "kernels", "search": "search"}
+_STORED = {"symmetrize": "rule"}
+_USUAL = {"digits": 0, "weights": "regression"}
+"""Values of what graphs store only where it is something else."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,8 @@ class Recipe:
     weights: str = "regression"
     scaling: Scaling | None = None  # the numbers, where the graph stores them
     pca: int | None = None
+    foreign: bool = False  # of another program: the parameters were given
+    bare: bool = False  # neighbors whose weights, 1 or lengths, are of no kernel
 
     @property
     def nearness(self) -> str:
@@ -140,6 +148,11 @@ class Recipe:
         return 2 * self.k if self.method == "kalofolias" else self.k
 
     @property
+    def free(self) -> bool:
+        """Whether no weight depends on the kernel."""
+        return self.bare or not self.weigher.uses_kernel
+
+    @property
     def sigma_rule(self) -> float | str | None:
         """The bandwidth that was asked for: a number or the name of a rule."""
         rule: float | str | None = getattr(self.plugin, "sigma", None)
@@ -152,7 +165,7 @@ def refuse_unknown(graph: Graph, name: str) -> None:
     All that is known of those is the code that built the graph, which agrees with
     itself.
     """
-    for folder, known in _KNOWN.items():
+    for folder, known in KNOWN.items():
         key = registry.noun(folder)
         spec = registry.full_spec(folder, str(graph.provenance.get(key, "")))
         plugin = spec.partition(":")[0]
@@ -168,6 +181,11 @@ def refuse_unknown(graph: Graph, name: str) -> None:
             )
 
 
+def is_foreign(graph: Graph) -> bool:
+    """Return whether a graph says nothing of how it was built."""
+    return not any(key in graph.provenance for key in _NEEDED)
+
+
 def recipe_of(graph: Graph, name: str) -> Recipe:
     """Read the parameters that a graph carries."""
     known = graph.provenance
@@ -177,6 +195,11 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
             f"{name}: the graph does not say how it was built ({', '.join(missing)} "
             "missing): only graphs that nnkgraph wrote do"
         )
+    return made_of(known, name)
+
+
+def made_of(known: dict[str, Any], name: str) -> Recipe:
+    """Return parameters that are stored, or given, as a recipe."""
     try:
         return Recipe(
             k=int(known["k"]),
@@ -214,6 +237,50 @@ def recipe_of(graph: Graph, name: str) -> Recipe:
 def features_check(features: Features, graph: Graph) -> Check:
     """Compare the features with those that the graph was built from."""
     shape, wrong = tuple(features.x.shape), mismatch(graph, features)
+    if is_foreign(graph):
+        text = f"shape {shape[0]} x {shape[1]}, the graph has {graph.n_nodes} nodes"
+        if shape[0] != graph.n_nodes:
+            return Check("features", "FAILED", text)
+        return Check("features", "not checked", f"{text} and knows no sha256 of them")
     if wrong:
         return Check("features", "FAILED", wrong)
     return Check("features", "ok", f"shape {shape[0]} x {shape[1]}, sha256 agrees")
+
+
+def contradictions(
+    given: dict[str, Any], graph: Graph, name: str
+) -> list[tuple[str, object, object]]:
+    """Return which parameters are not those of a graph, with both values."""
+    recipe, known = recipe_of(graph, name), graph.provenance
+    found: list[tuple[str, object, object]] = []
+    for option, value in given.items():
+        theirs = known.get(_STORED.get(option, option), _USUAL.get(option))
+        if option == "sigma":
+            theirs = recipe.sigma_rule
+            agree = _number(value) in {_number(theirs), recipe.sigma}
+        elif option in _FOLDERS:
+            agree = _same_plugin(_FOLDERS[option], value, str(theirs))
+        else:
+            agree = value == theirs
+        if not agree:
+            found.append((option, value, theirs))
+    return found
+
+
+def _number(value: object) -> object:
+    """Return a bandwidth as a number, or the name of its rule."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return value
+
+
+def _same_plugin(folder: str, ours: str, theirs: str) -> bool:
+    """Return whether a plug-in is the other; the name alone agrees with any such."""
+    ours = registry.full_spec(folder, ours)
+    if ours.partition(":")[0] != theirs.partition(":")[0]:
+        return folder == "search" and ours == "auto"
+    # A graph does not say which file its candidates came from.
+    if ":" not in ours or theirs == "precomputed":
+        return True
+    return registry.spec(registry.create(folder, ours)) == theirs
