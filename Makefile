@@ -114,7 +114,7 @@ test-handover: $(VENV)/handover  ## run what docs/migration.md hands over, in ot
 
 $(VENV)/handover: $(VENV)/installed
 	$(PYTHON) -m venv $(VENV)/others
-	$(VENV)/others/bin/python -m pip install --quiet --editable '.[handover]' networkx pytest pytest-timeout
+	$(VENV)/others/bin/python -m pip install --quiet --editable '.[handover]' hypothesis networkx pytest pytest-timeout
 	@touch $@
 
 test-peers: $(VENV)/peers  ## compare with other people's programs on the same problems

@@ -88,6 +88,13 @@ def candidates(
 
 
 features_arg = click.argument("features", type=click.Path())
+solver = words(
+    "--solver",
+    "auto amg",
+    "auto",
+    "A factor or steps from node to node, by the graph; or multigrid, faster for large "
+    "graphs of few dimensions. Needs pyamg: pip install 'nnkgraph[amg]'.",
+)
 graph_arg = click.argument("graph", type=click.Path())
 output_opt = output("Where the result goes; '-' is stdout.", required=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from nnkgraph.data import FloatArray, Graph, IndexArray
 
-SOLVERS = ("auto", "dense", "factor", "lanczos")
+SOLVERS = ("auto", "dense", "factor", "lanczos", "amg")
 
 _DENSE = 500  # up to so many nodes all eigenvectors are as cheap as a few
 _SHIFT = 1e-7  # keeps I - S from being singular; far below most second eigenvalues
@@ -26,6 +27,7 @@ _SPARE = 2  # eigenvectors more than asked for: equal eigenvalues come along
 _TOLERANCE = 1e-13
 _WORST = 1e-9
 _RESTARTS = 1000
+_DESCENTS = 200
 
 
 def smallest(
@@ -41,8 +43,10 @@ def smallest(
     wanted = min(p + _SPARE, n - 1)
     if solver == "auto":
         solver = _chosen(s, wanted)
-    if solver == "dense" or wanted >= n - 2:
+    if solver == "dense" or wanted >= n - 2 or (solver == "amg" and n <= _DENSE):
         vectors = _dense(s, constant)[:, :wanted]
+    elif solver == "amg":
+        vectors = _descended(s, constant, wanted)
     else:
         apply = _inverse(s, constant) if solver == "factor" else _direct(s, constant)
         vectors = _iterated(apply, constant, wanted)
@@ -84,6 +88,32 @@ def _direct(s: csr_array, constant: FloatArray) -> Callable[[FloatArray], FloatA
         return x + s @ x - constant * (2 * (constant @ x))
 
     return apply
+
+
+def _descended(s: csr_array, constant: FloatArray, wanted: int) -> FloatArray:
+    """Find eigenvectors by conjugate gradients, all at once, on ever coarser graphs."""
+    from scipy.sparse.linalg import LinearOperator, lobpcg
+
+    n = len(constant)
+    inverse = laplacian.multigrid(s, constant, _SHIFT)
+    products = ((lambda x: x - s @ x), inverse)
+    ours, near = (
+        LinearOperator((n, n), matvec=one, matmat=one, dtype=np.float64)
+        for one in products
+    )
+    start = np.random.default_rng(0).normal(size=(n, wanted + _SPARE))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the residual is looked at by the caller
+        found: Any = lobpcg(
+            ours,
+            start,
+            M=near,
+            Y=constant[:, np.newaxis],
+            tol=_WORST / 100,
+            maxiter=_DESCENTS,
+            largest=False,
+        )
+    return np.asarray(found[1], np.float64)
 
 
 def _iterated(
@@ -167,7 +197,9 @@ def embed(
         own, so that coordinates of different components must not be compared.
     solver : str
         ``dense``, ``factor`` (shift and invert), ``lanczos`` (products only), or
-        ``auto``: by the size of a component and of its factor.
+        ``auto``: by the size of a component and of its factor. ``amg`` (multigrid, the
+        extra ``amg``) is several times faster than ``lanczos`` for large graphs of few
+        dimensions.
 
     Examples
     --------

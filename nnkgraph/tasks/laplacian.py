@@ -11,6 +11,8 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from nnkgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nnkgraph.data import FloatArray, Graph, IndexArray
 
 SMALL = 2000  # up to so many nodes a factorization is cheap whatever the edges
@@ -106,3 +108,37 @@ def factor(matrix: csr_array, shift: float = 0.0) -> Any:
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
+
+
+def multigrid(
+    matrix: csr_array, near: FloatArray, shift: float = 0.0
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a product with nearly the inverse of (1 + shift) I - matrix.
+
+    Levels of ever fewer nodes carry over what takes thousands of steps from node to
+    node. `near` is close to what the matrix leaves as it is.
+    """
+    try:
+        from pyamg import smoothed_aggregation_solver
+    except ImportError as error:
+        raise ParameterError(
+            "solver 'amg' needs pyamg: pip install 'nnkgraph[amg]'"
+        ) from error
+    diagonal = diags_array(np.full(matrix.shape[0], 1.0 + shift))
+    # It draws from the generator that all share: equal calls shall give equal bytes.
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002, TID251
+    try:
+        levels = smoothed_aggregation_solver(
+            csr_array(diagonal - matrix), B=near[:, np.newaxis], symmetry="symmetric"
+        )
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+    cycle = levels.aspreconditioner()
+
+    def apply(x: FloatArray) -> FloatArray:
+        columns = x.reshape(len(x), -1)
+        each = [cycle.matvec(columns[:, at]) for at in range(columns.shape[1])]
+        return np.stack(each, axis=1).reshape(x.shape)
+
+    return apply

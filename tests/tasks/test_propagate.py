@@ -60,16 +60,19 @@ def dense_harmonic(graph, codes, classes, laplacian):
 
 
 @pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
-@pytest.mark.parametrize("solver", ["factor", "cg", "auto", "inverse"])
+@pytest.mark.parametrize("solver", ["factor", "cg", "amg", "auto", "inverse"])
 @pytest.mark.parametrize("share", [0.02, 0.3])
-def test_weights_are_those_of_a_dense_solve(blobs, laplacian, solver, share):
+def test_weights_are_those_of_a_dense_solve(
+    blobs, laplacian, solver, share, monkeypatch
+):
+    monkeypatch.setattr("nnkgraph.tasks.propagate._FEW", 10)
     graph, truth = blobs
     codes = sample(truth, share, 1)
     expected = dense_harmonic(graph, codes, 3, laplacian)
     found = propagated(graph, codes, 3, laplacian=laplacian, solver=solver)
     np.testing.assert_allclose(found.weights, expected, rtol=0, atol=1e-8)
     assert found.facts["error_bound"] < 1e-8
-    stepped = found.facts["predicted"] if solver == "cg" else 0
+    stepped = found.facts["predicted"] if solver in {"cg", "amg"} else 0
     assert found.facts["cg_nodes"] == stepped
     assert found.codes.tolist() == expected.argmax(axis=1).tolist()
     winner = expected.max(axis=1) / expected.sum(axis=1)
@@ -94,11 +97,31 @@ def test_the_bound_holds_where_a_weak_edge_makes_it_hard():
     codes[[0, 59]] = 0, 1
     # On a path the function is linear in the resistance.
     ohm = np.concatenate([[0], np.cumsum(1 / np.diag(weights, 1))])
-    for solver in ("factor", "cg", "inverse"):
+    for solver in ("factor", "cg", "amg", "inverse"):
         found = propagated(graph_of(weights), codes, 2, solver=solver)
         wrong = np.abs(found.weights[:, 1] - ohm / ohm[-1]).max()
         assert wrong <= max(found.facts["error_bound"], 1e-15)
         assert wrong < 1e-8
+
+
+def test_multigrid_takes_few_steps_and_gives_the_same():
+    x = np.random.default_rng(0).random((4000, 3))
+    graph = build_graph(x, k=10, connect="mst")
+    codes = np.full(4000, -1)
+    codes[:4] = 0, 1, 0, 1
+    steps, coarse = (
+        propagated(graph, codes, 2, solver=one).facts for one in ("cg", "amg")
+    )
+    assert coarse["cg_steps"] < steps["cg_steps"] / 5
+    assert coarse["error_bound"] < 1e-9
+    each = [
+        propagate(graph, Labels.of(codes, minus_one=True), solver=one, check=True)
+        for one in ("cg", "amg")
+    ]
+    np.testing.assert_allclose(each[1].weights, each[0].weights, atol=1e-8)
+    np.testing.assert_allclose(
+        each[1].checked.confidence, each[0].checked.confidence, atol=1e-8
+    )
 
 
 def test_self_loops_do_not_count():

@@ -23,6 +23,7 @@ from nnkgraph.cli.files import Files, read_graph
     "largest",
     "Embed the largest component only, or each on its own.",
 )
+@options.solver
 @options.for_graph
 @options.shared("no_clobber json")
 def command(graph: str, output: str, files: Files, json: bool, **settings: Any) -> None:

@@ -15,6 +15,8 @@ from nnkgraph.errors import ParameterError
 if TYPE_CHECKING:
     from nnkgraph.tasks.propagate import Propagated
 
+_MANY = 500  # steps that multigrid saves most of
+
 
 @options.command
 @options.graph_arg
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     "combinatorial",
     "D - W, or I - D^-1/2 W D^-1/2.",
 )
+@options.solver
 @options.file(
     "--truth", "True classes: also say how many of the predicted ones are wrong."
 )
@@ -64,6 +67,7 @@ def command(
     labels: str,
     output: str,
     laplacian: str,
+    solver: str,
     truth: str | None,
     share: float | None,
     check: bool,
@@ -117,6 +121,7 @@ def command(
         nodes,
         some,
         laplacian=laplacian,
+        solver=solver,
         check=check,
         seed=seed,
         name=graph,
@@ -161,6 +166,8 @@ def _checked(
 def _say(graph: str, output: str, labels: str, about: dict[str, Any]) -> None:
     stepped = about["cg_nodes"]
     how = f"conjugate gradients, {about['cg_steps']} steps" if stepped else "factored"
+    if about["cg_steps"] >= _MANY:
+        how += " (--solver amg takes fewer)"
     bound = about["error_bound"]
     good = "" if bound is None else f", error below {max(bound, 1e-16):.0e}"
     talk.summary(
