@@ -67,7 +67,7 @@ def _messy_digits(_place: Place) -> Figure:
     right = np.isin(names[suspicious], wrong)
     first = int(np.argmin(right)) if not right.all() else len(right)
     right_pairs = sum(b >= 1797 or a >= 1797 for a, b in zip(found.near.row, found.near.other, strict=True))
-    outliers = found.facts["outliers"]["count"]
+    outliers = found.facts["outliers"]["rows"]
     said = f"the first {first} all wrong; {right_pairs} of {len(found.near.row)} pairs are copies; {outliers} outlier"
     good = right_pairs == len(found.near.row) == 40 and first >= 31 and outliers == 1
     return Figure(int(right.sum()) if good else 0, said)

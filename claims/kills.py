@@ -15,7 +15,7 @@ from bench.commands import nnkgraph as program
 from claims.claim import Figure, Place, claim
 from claims.runs import digest, failures, run, saved
 
-_KILLS = 10
+_KILLS = 8
 
 
 def _killed(line: list[str], folder: Path, after: float) -> bool:
@@ -34,7 +34,7 @@ def _killed(line: list[str], folder: Path, after: float) -> bool:
     "of one that was not.",
     ("docs/batch_jobs.md", "the bytes of the result are those of a run that was never"),
     ("README.md", "an interruption, the type of x86-64 processor"),
-    limit=">= 6",
+    limit=">= 4",
     unit="kills survived",
 )
 def _kill_resume(place: Place) -> Figure:
@@ -112,7 +112,7 @@ def _kill_fuzz(place: Place) -> Figure:
     from fuzz.commands import fuzz_commands
 
     found = place.scratch / "found"
-    runs = fuzz_commands(7, lines=12, found=found, say=lambda _: None)
+    runs = fuzz_commands(7, lines=8, found=found, say=lambda _: None)
     killed = ", ".join(f"{n} {name}" for name, n in sorted(runs.killed.items()))
     said = f"{runs.codes.total()} lines, {runs.built} graphs, {runs.verified} verified, "
     return Figure(len(runs.findings), said + f"killed: {killed}")

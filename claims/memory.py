@@ -34,13 +34,13 @@ def _memory_peak(place: Place) -> Figure:
     unit="times the limit",
 )
 def _memory_bound(place: Place) -> Figure:
-    x, limit = saved(place, "x.npy", data.manifold(200_000, 64)), 450
+    x, limit = saved(place, "x.npy", data.manifold(150_000, 64)), 400
     line = ("build", x, "-q", "-j", 1, "--search", "partition", "-o")
     free, slow = peak(place, *line, "free.npz")
     most, seconds = peak(place, *line, "g.npz", "--memory", f"{limit}MB")
     if digest(place.scratch / "free.npz") != digest(place.scratch / "g.npz"):
         raise AssertionError("the bytes are others")
-    said = f"200,000 x 64, --memory {limit}MB: {most / 1e6:.0f} MB, {seconds:.0f} s; "
+    said = f"150,000 x 64, --memory {limit}MB: {most / 1e6:.0f} MB, {seconds:.0f} s; "
     said += f"without {free / 1e6:.0f} MB, {slow:.0f} s; the same bytes"
     return Figure(most / (limit * 1e6), said)
 

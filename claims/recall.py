@@ -35,7 +35,7 @@ def _said(found: nnkgraph.Candidates, share: float) -> str:
 def _recall(_place: Place) -> Figure:
     rows = {
         "surface": data.manifold(60_000, 64),
-        "hard": data.waves(60_000, 64),
+        "surface of 8 dimensions": data.manifold(60_000, 64, inner=8, seed=1),
     }
     found = {name: _reached(x) for name, x in rows.items()}
     said = "; ".join(f"{name}: {_said(c, share)}" for name, (share, c) in found.items())
@@ -52,11 +52,11 @@ def _recall(_place: Place) -> Figure:
 )
 def _recall_said(_place: Place) -> Figure:
     off, said = 0.0, []
+    x = data.manifold(60_000, 64, seed=2)
+    rows, near = truth(x)
     for recall in ("0.9", "0.99"):
-        x = data.waves(40_000, 48, seed=2)
         search = f"partition:recall={recall}"
         found = nnkgraph.find_candidates(x, search=search, workers=2)
-        rows, near = truth(x)
         share = hits(found.index, rows, near)
         said.append(f"aim {recall}: {_said(found, share)}")
         if found.recall is not None:

@@ -31,15 +31,15 @@ def _others(paths: list[Path]) -> int:
 )
 def _workers(place: Place) -> Figure:
     x = saved(place, "x.npy", data.manifold(20_000, 12))
-    differ = 0
-    for ending in _FORMATS:
+    differ, every = 0, {"npz": (1, 2, 4), "tsv": (1, 2), "graphml": (1, 2)}
+    for ending, counts in every.items():
         made = []
-        for workers in (1, 2, 4):
+        for workers in counts:
             out = place.scratch / f"{workers}.{ending}"
             run(place, "build", x, "-o", out, "-j", workers, "--search", "exact", "-q")
             made.append(out)
         differ += _others(made)
-    return Figure(differ, f"{3 * len(_FORMATS)} files of 20,000 rows")
+    return Figure(differ, f"{sum(map(len, every.values()))} files of 20,000 rows")
 
 
 @claim(
