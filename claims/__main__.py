@@ -22,12 +22,12 @@ def chosen(names: list[str]) -> list[Claim]:
     if unknown := [name for name in names if name not in known]:
         raise KeyError(", ".join(unknown))
     wanted = {*names}
-    return [
-        one for one in ALL.values() if not wanted or wanted & {one.part, one.key}
-    ]
+    return [one for one in ALL.values() if not wanted or wanted & {one.part, one.key}]
 
 
-def verdicts(some: list[Claim], data: Path | None, names: list[str]) -> Iterator[Verdict]:
+def verdicts(
+    some: list[Claim], data: Path | None, names: list[str]
+) -> Iterator[Verdict]:
     """Measure claims, each in a folder of its own."""
     for one in some:
         if one.long and one.key not in names:

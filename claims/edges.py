@@ -25,7 +25,10 @@ def _count(x: np.ndarray, k: int, method: str) -> int:
 )
 def _fewer_edges(_place: Place) -> Figure:
     share = {}
-    for name, x in {**sets.shipped(), "surface 5000 x 64": data.manifold(5000, 64)}.items():
+    for name, x in {
+        **sets.shipped(),
+        "surface 5000 x 64": data.manifold(5000, 64),
+    }.items():
         nnk, knn = (_count(x, 30, method) for method in ("nnk", "knn"))
         share[name] = 100 * (1 - nnk / knn)
     said = ", ".join(f"{name} {one:.0f} %" for name, one in share.items())
@@ -35,7 +38,10 @@ def _fewer_edges(_place: Place) -> Figure:
 @claim(
     "k-levels-off",
     "kNN graphs grow with k; regressions level off.",
-    ("docs/checks.md", "kNN graphs grow with k; regressions take what they need and level off"),
+    (
+        "docs/checks.md",
+        "kNN graphs grow with k; regressions take what they need and level off",
+    ),
     ("README.md", "the number of neighbors follows the data and not the choice of k"),
     limit="<= 1.5",
     unit="times the edges with k = 50 as with k = 10",

@@ -98,17 +98,16 @@ def _verify_notices(_place: Place) -> Figure:
 def _independent_solver(_place: Place) -> Figure:
     worst, nodes = 0.0, 0
     for x in sets.shipped().values():
-        x = np.unique(x, axis=0)
-        found = nnkgraph.find_candidates(x, search="exact")
+        rows = np.unique(x, axis=0)
+        found = nnkgraph.find_candidates(rows, search="exact")
         sigma = found.distance[:, -1].mean() / 3
         options = {"preset": "paper", "symmetrize": "none", "sigma": float(sigma)}
-        ours = nnkgraph.build_graph(x, candidates=found, **options, min_weight=0)
-        rows = np.random.default_rng(0).choice(len(x), _NODES, replace=False)
-        for q in rows:
-            theirs = by_nnls(*kernel_block(x, q, found.index[q], sigma))
+        ours = nnkgraph.build_graph(rows, candidates=found, **options, min_weight=0)
+        for q in np.random.default_rng(0).choice(len(rows), _NODES, replace=False):
+            theirs = by_nnls(*kernel_block(rows, q, found.index[q], sigma))
             own = ours.adjacency[[q]].toarray()[0][found.index[q]]
             worst = max(worst, float(np.abs(own - theirs).max()))
-        nodes += len(rows)
+        nodes += _NODES
     return Figure(worst, f"{nodes} nodes")
 
 
@@ -152,7 +151,9 @@ def _pruning_misses(_place: Place) -> Figure:
     moons, roll, digits = (
         _left_early(x, k)[0] for x, k in zip(rows, (30, 30, 50), strict=True)
     )
-    return Figure(moons, f"noisy Swiss roll {roll:.3f}, digits with k = 50 {digits:.3f}")
+    return Figure(
+        moons, f"noisy Swiss roll {roll:.3f}, digits with k = 50 {digits:.3f}"
+    )
 
 
 @claim(

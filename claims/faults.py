@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.util
 
 from claims.claim import Figure, Place, claim, stated
-from claims.runs import HOME, failures, tested
+from claims.runs import HOME, failures, outcomes_of
 
 
 @claim(
-    "faults",
+    "fault-rows",
     "Every row of the catalogue of faults ends as it should: one line, the right exit "
     "code, no partial file.",
     ("README.md", "One line on stderr and a fitting [exit code]"),
@@ -25,11 +25,16 @@ def _faults(place: Place) -> Figure:
     catalogue = importlib.util.module_from_spec(spec)
     __import__("sys").modules["faults"] = catalogue
     spec.loader.exec_module(catalogue)
-    names = " or ".join(f"test_{letter}{digit}" for letter in "abcdefgh" for digit in "0123456789")
+    names = " or ".join(
+        f"test_{letter}{digit}" for letter in "abcdefgh" for digit in "0123456789"
+    )
     outcomes: dict[str, set[str]] = {}
-    for name, outcome, _ in tested(place, "tests", "-k", names, workers=2):
+    for name, outcome, _ in outcomes_of(place, "tests", "-k", names, workers=2):
         plain, _, parameters = name.partition("[")
-        for row in {*catalogue.rows_of(plain), *catalogue.rows_of(f"test_{parameters}")}:
+        for row in {
+            *catalogue.rows_of(plain),
+            *catalogue.rows_of(f"test_{parameters}"),
+        }:
             outcomes.setdefault(row, set()).add(outcome)
     rows = [row for row in catalogue.ROWS if row not in catalogue.IMPOSSIBLE]
     states = {row: outcomes.get(row, {"failed"}) for row in rows}
@@ -37,7 +42,9 @@ def _faults(place: Place) -> Figure:
     good = [row for row in rows if row not in bad and "passed" in states[row]]
     said = f"{len(good)} of {len(rows)} rows"
     said += f"; failed: {', '.join(bad)}" * bool(bad)
-    said += f"; only skipped: {len(rows) - len(good) - len(bad)}" * (len(good) + len(bad) < len(rows))
+    said += f"; only skipped: {len(rows) - len(good) - len(bad)}" * (
+        len(good) + len(bad) < len(rows)
+    )
     return Figure(len(good) / len(rows), said)
 
 

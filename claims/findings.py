@@ -55,7 +55,10 @@ def _messy() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     "messy-digits",
     "Of 36 wrong labels in the sample digits 35 are found, the first 31 are all wrong, "
     "and so are found all 40 copies and the broken image, and nothing else.",
-    ("docs/audit.md", "of the 36 wrong labels 35 are, and the first 31 labels are all of them wrong"),
+    (
+        "docs/audit.md",
+        "of the 36 wrong labels 35 are, and the first 31 labels are all of them wrong",
+    ),
     limit=">= 35",
     unit="wrong labels found",
 )
@@ -66,7 +69,10 @@ def _messy_digits(_place: Place) -> Figure:
     names = np.append(np.arange(1797), np.full(40, -1))
     right = np.isin(names[suspicious], wrong)
     first = int(np.argmin(right)) if not right.all() else len(right)
-    right_pairs = sum(b >= 1797 or a >= 1797 for a, b in zip(found.near.row, found.near.other, strict=True))
+    right_pairs = sum(
+        b >= 1797 or a >= 1797
+        for a, b in zip(found.near.row, found.near.other, strict=True)
+    )
     outliers = found.facts["outliers"]["rows"]
     said = f"the first {first} all wrong; {right_pairs} of {len(found.near.row)} pairs are copies; {outliers} outlier"
     good = right_pairs == len(found.near.row) == 40 and first >= 31 and outliers == 1

@@ -57,7 +57,9 @@ def _kill_resume(place: Place) -> Figure:
     whole = digest(place.scratch / "out.npz") == digest(place.scratch / "plain.npz")
     if not whole or "checkpoint" in left:
         return Figure(0, f"other bytes, or left behind: {left}")
-    return Figure(survived, f"of {_KILLS} that were tried; the same bytes, nothing left")
+    return Figure(
+        survived, f"of {_KILLS} that were tried; the same bytes, nothing left"
+    )
 
 
 @claim(
@@ -91,7 +93,9 @@ def _kill_update(place: Place) -> Figure:
         shutil.copytree(old, work)
         killed += _killed(line, work, float(seconds))
         now = [digest(work / name) for name in names]
-        strange += sum(one not in pair for one, *pair in zip(now, before, after, strict=True))
+        strange += sum(
+            one not in pair for one, *pair in zip(now, before, after, strict=True)
+        )
         between += now not in (before, after)
         subprocess.run(line, cwd=work, check=True)
         strange += [digest(work / name) for name in names] != after
@@ -114,7 +118,9 @@ def _kill_fuzz(place: Place) -> Figure:
     found = place.scratch / "found"
     runs = fuzz_commands(7, lines=8, found=found, say=lambda _: None)
     killed = ", ".join(f"{n} {name}" for name, n in sorted(runs.killed.items()))
-    said = f"{runs.codes.total()} lines, {runs.built} graphs, {runs.verified} verified, "
+    said = (
+        f"{runs.codes.total()} lines, {runs.built} graphs, {runs.verified} verified, "
+    )
     return Figure(len(runs.findings), said + f"killed: {killed}")
 
 

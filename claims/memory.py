@@ -14,7 +14,10 @@ from claims.runs import digest, peak, run, saved
 @claim(
     "memory-peak",
     "A build of 100,000 x 64 takes half a GB at its peak.",
-    ("docs/growth.md", "| 100,000 x 64 | 5.5 s | 1.000 | 1.3 s | 0.6 s | 0.1 s | 9 s | 0.50 GB |"),
+    (
+        "docs/growth.md",
+        "| 100,000 x 64 | 5.5 s | 1.000 | 1.3 s | 0.6 s | 0.1 s | 9 s | 0.50 GB |",
+    ),
     limit="<= 0.6",
     unit="GB",
 )

@@ -23,7 +23,7 @@ with exit code 1 where one does not hold.
 make claims                          # about six minutes on two cores
 make claims CLAIMS="memory kills"    # parts, by the names in brackets, or single claims
 make claims DATA=DIR                 # those on real data as well: .npz files with X and y, glove.npy
-make claims CLAIMS=faults            # one that takes long runs where it is named
+make claims CLAIMS=fault-rows        # one that takes long runs where it is named
 ```
 
 *must be* is the limit for the figure: ratios, counts and shares, that hold on other machines, too;
@@ -40,7 +40,9 @@ def listing() -> str:
     parts = [_HEAD]
     for part, title in PARTS.items():
         some = [one for one in ALL.values() if one.part == part]
-        parts.append(f"\n## {title} (`{part}`)\n\n| claim | must be | command |\n|---|---|---|\n")
+        parts.append(
+            f"\n## {title} (`{part}`)\n\n| claim | must be | command |\n|---|---|---|\n"
+        )
         parts.append("".join(map(_row, some)))
     return "".join(parts)
 
@@ -71,7 +73,9 @@ def write(found: list[Verdict] | None = None) -> None:
     """Write the page; claims that were not measured this time keep their figures."""
     head, lines = recorded()
     if found:
-        head = f"Measured on {platform.machine()} with Python {platform.python_version()}"
+        head = (
+            f"Measured on {platform.machine()} with Python {platform.python_version()}"
+        )
         head += ", two cores that others used, too.\n"
         lines |= {
             one.claim.key: (one.figure, one.verdict)

@@ -86,8 +86,14 @@ def _pbmc_types(place: Place) -> Figure:
     "embeddings-mean",
     "On sentence embeddings `--scale unit --symmetrize mean` agrees with the sections "
     "better than the default, and than kNN with k = 30.",
-    ("docs/embeddings.md", "| `--scale unit --symmetrize mean` | **0.375** | 21.1 | 0 |"),
-    ("docs/study.md", "agrees with the sections better (AMI 0.365) than on the default graph (0.332)"),
+    (
+        "docs/embeddings.md",
+        "| `--scale unit --symmetrize mean` | **0.375** | 21.1 | 0 |",
+    ),
+    (
+        "docs/study.md",
+        "agrees with the sections better (AMI 0.365) than on the default graph (0.332)",
+    ),
     limit=">= 0",
     unit="is the lead over the better of the two, AMI",
     data=("deb_minilm_4k.npz",),
@@ -98,7 +104,12 @@ def _embeddings_mean(place: Place) -> Figure:
     options = {
         "mean": {"symmetrize": "mean"},
         "default": {},
-        "kNN": {"method": "knn", "symmetrize": "max", "weights": "one", "min_weight": 0},
+        "kNN": {
+            "method": "knn",
+            "symmetrize": "max",
+            "weights": "one",
+            "min_weight": 0,
+        },
     }
     found = {
         name: _clusters(nnkgraph.build_graph(x, scale="unit", **more), y, 10, "ami")
@@ -123,7 +134,10 @@ stated(
     "quality",
     "clusters-table",
     "`--preset cluster` is best on average and on five of eight sets.",
-    ("docs/clusters.md", "`--preset cluster` is best on average and on five of eight sets."),
+    (
+        "docs/clusters.md",
+        "`--preset cluster` is best on average and on five of eight sets.",
+    ),
     command="python -m bench clusters --data DIR",
     why="ten minutes, and data",
 )
@@ -139,7 +153,10 @@ stated(
     "quality",
     "scanpy",
     "Graphs of cells beside those of scanpy.",
-    ("docs/single_cells.md", "0.443 on this graph and 0.440 on that of `sc.pp.neighbors`"),
+    (
+        "docs/single_cells.md",
+        "0.443 on this graph and 0.440 on that of `sc.pp.neighbors`",
+    ),
     command="the lines of the page, with scanpy",
     why="needs scanpy, which is no part of what is installed",
 )

@@ -76,7 +76,7 @@ def peak(place: Place, *words: object) -> tuple[float, float]:
     return most * scale, time.monotonic() - start
 
 
-def tested(
+def outcomes_of(
     place: Place, *words: str, workers: int = 0
 ) -> list[tuple[str, str, str]]:
     """Run tests; return name, outcome (passed, failed, skipped) and message of each."""
@@ -106,7 +106,7 @@ def tested(
 
 def failures(place: Place, *words: str, workers: int = 0) -> Figure:
     """Run tests and count those that failed."""
-    found = tested(place, *words, workers=workers)
+    found = outcomes_of(place, *words, workers=workers)
     counts = Counter(outcome for _, outcome, _ in found)
     if not counts["passed"] and not counts["failed"]:
         reason = re.sub(r"\s+", " ", found[0][2])

@@ -80,14 +80,19 @@ def _shards(place: Place) -> Figure:
         run(place, *line, "-o", f"one.{ending}")
         made = [place.scratch / f"{name}.{ending}" for name in ("one", "merged")]
         differ += _others(made)
-    return Figure(differ, f"{count} shards, merged in another order, {1 + len(_FORMATS)} files")
+    return Figure(
+        differ, f"{count} shards, merged in another order, {1 + len(_FORMATS)} files"
+    )
 
 
 @claim(
     "processors",
     "Processors with and without AVX2, FMA and AVX-512, numpy without AVX, and other "
     "kernels of OpenBLAS make the same graph.",
-    ("docs/cluster.md", "Old and new x86-64 nodes make the same graph, to the last bit"),
+    (
+        "docs/cluster.md",
+        "Old and new x86-64 nodes make the same graph, to the last bit",
+    ),
     ("docs/warm.md", "The graph has the [same bytes]"),
     limit="== 0",
     unit="files differ",
@@ -129,7 +134,17 @@ def _update_rebuild(place: Place) -> Figure:
     x = data.manifold(2200, 16)
     now, spare = x[:2000], x[2000:]
     saved(place, "now.npy", now)
-    run(place, "build", "now.npy", "--updatable", "-o", "g.npz", "-q", "--search", "exact")
+    run(
+        place,
+        "build",
+        "now.npy",
+        "--updatable",
+        "-o",
+        "g.npz",
+        "-q",
+        "--search",
+        "exact",
+    )
     for turn in range(turns):
         gone = np.sort(draw.choice(len(now), 15, replace=False))
         np.savetxt(place.scratch / "gone.txt", gone, "%d")

@@ -12,7 +12,8 @@ import numpy as np
 import nnkgraph
 from bench import data
 from bench.commands import _BY_SKLEARN as BY_SKLEARN
-from bench.commands import cold_start, nnkgraph as program, seconds_of
+from bench.commands import cold_start, seconds_of
+from bench.commands import nnkgraph as program
 from bench.growing import _line as growing
 from bench.neighbors import _apart as apart
 from bench.neighbors import _truth as truth

@@ -60,7 +60,7 @@ def _options(place: Place) -> Figure:
     limit="== 0",
     unit="heavy modules",
 )
-def _start(place: Place) -> Figure:
+def _start(_place: Place) -> Figure:
     heavy = ("numpy", "scipy", "numba", "h5py", "pynndescent", "tqdm", "matplotlib")
     code = "import sys; from nnkgraph.cli import main; main.run(sys.argv[1:]); "
     code += f"print(len(sys.modules), *(m for m in {heavy} if m in sys.modules), "
@@ -130,7 +130,9 @@ def _page_alone(place: Place) -> Figure:
     page.feed(text)
     loaded = [one for one in page.found if not one.startswith("data:")]
     loaded += re.findall(r"(?:url\(|@import)\s*[\"']?(?!data:|#)([\w/:][^\"')]*)", text)
-    calls = r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts)\b"
+    calls = (
+        r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts)\b"
+    )
     loaded += re.findall(calls, text)
     said = f"{len(text) / 1e6:.1f} MB of 1797 nodes"
     said += f": {', '.join(loaded[:3])}" * bool(loaded)

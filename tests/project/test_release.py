@@ -92,8 +92,8 @@ def test_the_sdist_holds_what_the_tests_need(built):
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     for folder in (
-        "nnkgraph", "tests", "sample_data", "docs", "paper", "bench", "examples",
-        "packaging", ".github",
+        "nnkgraph", "tests", "sample_data", "docs", "paper", "bench", "claims",
+        "examples", "packaging", ".github",
     ):  # fmt: skip
         assert files_in(folder) <= names
     assert "fuzz/__main__.py" in names  # not what fuzzing has found
