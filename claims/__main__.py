@@ -82,8 +82,8 @@ def main(arguments: list[str] | None = None) -> None:
         counts[found.verdict] += 1
         lines.append(found)
         print(json.dumps(as_dict(found)) if options.json else show(found), flush=True)
-    if options.record:
-        page.write(lines)
+        if options.record:
+            page.write(lines)
     if not options.json:
         rest = ", ".join(f"{n} {name}" for name, n in counts.items() if name != HOLDS)
         print(f"{counts[HOLDS]} hold" + f"; {rest}" * bool(rest))

@@ -70,7 +70,7 @@ def _verify(_place: Place) -> Figure:
 def _verify_notices(_place: Place) -> Figure:
     x = data.digits()[:400]
     graph = nnkgraph.build_graph(x)
-    draw, noticed, changes = np.random.default_rng(0), 0, 20
+    draw, noticed, changes = np.random.default_rng(0), 0, 10
     entries = graph.adjacency.tocoo()
     edges = np.flatnonzero(entries.row < entries.col)
     for turn, at in enumerate(draw.choice(edges, changes, replace=False)):

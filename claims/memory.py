@@ -37,13 +37,13 @@ def _memory_peak(place: Place) -> Figure:
     unit="times the limit",
 )
 def _memory_bound(place: Place) -> Figure:
-    x, limit = saved(place, "x.npy", data.manifold(150_000, 64)), 400
+    x, limit = saved(place, "x.npy", data.manifold(100_000, 64)), 350
     line = ("build", x, "-q", "-j", 1, "--search", "partition", "-o")
     free, slow = peak(place, *line, "free.npz")
     most, seconds = peak(place, *line, "g.npz", "--memory", f"{limit}MB")
     if digest(place.scratch / "free.npz") != digest(place.scratch / "g.npz"):
         raise AssertionError("the bytes are others")
-    said = f"150,000 x 64, --memory {limit}MB: {most / 1e6:.0f} MB, {seconds:.0f} s; "
+    said = f"100,000 x 64, --memory {limit}MB: {most / 1e6:.0f} MB, {seconds:.0f} s; "
     said += f"without {free / 1e6:.0f} MB, {slow:.0f} s; the same bytes"
     return Figure(most / (limit * 1e6), said)
 
@@ -66,10 +66,13 @@ def _memory_sparse(place: Place) -> Figure:
 
 @claim(
     "memory-dry-run",
-    "`--dry-run` says what a run will need.",
-    ("docs/batch_jobs.md", "It prints the memory, the temporary files and the output"),
-    limit=">= 1",
-    unit="times the peak are announced",
+    "`--dry-run` says about how much memory a run will need.",
+    (
+        "docs/batch_jobs.md",
+        "It prints about how much memory, temporary files and output",
+    ),
+    limit="<= 1.5",
+    unit="is the factor between what is said and the peak",
 )
 def _memory_dry_run(place: Place) -> Figure:
     x = saved(place, "x.npy", data.manifold(60_000, 64))
@@ -78,4 +81,5 @@ def _memory_dry_run(place: Place) -> Figure:
     number, unit = re.findall(r"about ([\d.]+) (MB|GB) of memory", said)[0]
     needed = float(number) * {"MB": 1e6, "GB": 1e9}[unit]
     most, _ = peak(place, *line, "-q")
-    return Figure(needed / most, f"{needed / 1e6:.0f} MB, {most / 1e6:.0f} MB taken")
+    apart = max(needed / most, most / needed)
+    return Figure(apart, f"{needed / 1e6:.0f} MB, {most / 1e6:.0f} MB taken")
