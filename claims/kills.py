@@ -15,7 +15,7 @@ from bench.commands import nnkgraph as program
 from claims.claim import Figure, Place, claim
 from claims.runs import digest, failures, run, saved
 
-_KILLS = 8
+_KILLS = 6
 
 
 def _killed(line: list[str], folder: Path, after: float) -> bool:
@@ -34,7 +34,7 @@ def _killed(line: list[str], folder: Path, after: float) -> bool:
     "of one that was not.",
     ("docs/batch_jobs.md", "the bytes of the result are those of a run that was never"),
     ("README.md", "an interruption, the type of x86-64 processor"),
-    limit=">= 4",
+    limit=">= 3",
     unit="kills survived",
 )
 def _kill_resume(place: Place) -> Figure:

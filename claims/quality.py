@@ -11,7 +11,7 @@ import nnkgraph
 from bench import data
 from claims import sets
 from claims.claim import Figure, NotRunError, Place, claim, stated
-from claims.runs import run
+from claims.runs import HOME, run
 
 
 def _labels() -> np.ndarray:
@@ -119,6 +119,22 @@ def _embeddings_mean(place: Place) -> Figure:
     }
     said = ", ".join(f"{name} {one:.3f}" for name, one in found.items())
     return Figure(found["mean"] - max(found["default"], found["kNN"]), said)
+
+
+@claim(
+    "study-graphs",
+    "The study compares 78 graphs, and its page has a line for each.",
+    ("docs/study.md", "78 graphs of each of 23 data sets"),
+    ("docs/study.md", "<!-- measured -->"),
+    limit="== 78",
+    unit="graphs",
+)
+def _study_graphs(_place: Place) -> Figure:
+    from paper.study_graphs import kinds
+
+    text = (HOME / "docs" / "study.md").read_text().partition("<!-- measured -->")[2]
+    lines = sum(line.startswith("| ") for line in text.splitlines()) - 2
+    return Figure(len(kinds()) if lines == len(kinds()) else 0, f"{lines} lines")
 
 
 stated(

@@ -43,6 +43,20 @@ def _recall(_place: Place) -> Figure:
 
 
 @claim(
+    "auto-exact",
+    "Up to some ten thousand rows the search that is chosen is exact.",
+    ("README.md", "Up to some ten thousand rows the search is exact."),
+    limit="== 0",
+    unit="searches were approximate",
+)
+def _auto_exact(_place: Place) -> Figure:
+    shapes = [(n, d) for n in (100, 2000, 10_000) for d in (2, 16, 64)]
+    found = [nnkgraph.find_candidates(data.manifold(n, d), k=10) for n, d in shapes]
+    approximate = sum(not one.exact for one in found)
+    return Figure(approximate, f"{len(shapes)} shapes up to 10,000 x 64")
+
+
+@claim(
     "recall-said",
     "The recall that was reached is estimated, and the estimate is true.",
     ("README.md", "the one reached is estimated and said, with its interval"),

@@ -22,7 +22,7 @@ from bench.ratio import Line, compare
 from bench.search import by_sklearn, ours
 from bench.solver import against_solvers
 from claims.claim import Figure, NotRunError, Place, claim, stated
-from claims.runs import saved
+from claims.runs import run, saved
 
 _THREADS = 2
 
@@ -186,6 +186,61 @@ def _pynndescent_mnist(place: Place) -> Figure:
     said = f"{a['seconds']:.1f} s, recall {a['recall']:.4f}, beside "
     said += f"{b['seconds']:.1f} s, recall {b['recall']:.4f}"
     return Figure(a["seconds"] / b["seconds"], said)
+
+
+@claim(
+    "jaccard",
+    "Neighbors of sets take a small part of the time of scikit-learn's brute force.",
+    ("docs/kernels.md", "takes 22 s for 500 of them, which is some 900 s for all"),
+    limit="<= 0.05",
+    unit="times the time, for all rows",
+)
+def _jaccard(_place: Place) -> Figure:
+    neighbors = sklearn("neighbors")
+    x = np.random.default_rng(0).random((10_000, 2048)) < 0.05
+    asked, ones = 50, x.astype(np.float32)
+    how = {"kernel": "jaccard", "search": "exact"}
+
+    def own() -> object:
+        return nnkgraph.find_candidates(ones, **how, workers=1)
+
+    def theirs() -> object:
+        found = neighbors.NearestNeighbors(
+            n_neighbors=30, metric="jaccard", algorithm="brute"
+        )
+        return found.fit(x).kneighbors(x[:asked])
+
+    nnkgraph.find_candidates(ones[:500], **how)
+    line = compare(
+        "",
+        f"10,000 x 2048, theirs of {asked} rows",
+        ("nnkgraph", own),
+        ("scikit-learn", theirs),
+        repeat=1,
+        shares=(1.0, asked / len(x)),
+        warm=False,
+    )
+    return _figure(line)
+
+
+@claim(
+    "warm-check",
+    "After `nnkgraph warm DIR` a run compiles nothing.",
+    ("docs/warm.md", "exit code 0: a run would compile nothing; 6: it would"),
+    limit="== 0",
+    unit="functions compiled by a run",
+    long="one to three minutes",
+)
+def _warm_check(place: Place) -> Figure:
+    shared, empty = place.scratch / "shared", place.scratch / "empty"
+    run(place, "warm", shared, "-q")
+    place.scratch.chmod(0o755)
+    own = {"NNKGRAPH_CACHE": str(shared), "NUMBA_CACHE_DIR": str(empty)}
+    run(place, "warm", "--check", **own)
+    saved(place, "x.npy", data.manifold(300, 5))
+    run(place, "build", "x.npy", "-o", "g.npz", "-q", **own)
+    made = [one.name for one in empty.rglob("*.nbc")]
+    return Figure(len(made), "the check says so, and a build wrote none")
 
 
 @claim(

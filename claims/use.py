@@ -8,11 +8,12 @@ import sys
 import time
 from html.parser import HTMLParser
 
+from bench import data
 from bench.commands import nnkgraph as program
 from bench.commands import seconds_of
 from claims import sets
 from claims.claim import Figure, Place, claim, stated
-from claims.runs import failures, run
+from claims.runs import failures, run, saved
 
 _BLOCKS = "tests/project/test_docs.py::test_every_block_runs_and_prints_what_is_shown"
 
@@ -142,6 +143,22 @@ def _page_alone(place: Place) -> Figure:
     said = f"{len(text) / 1e6:.1f} MB of 1797 nodes"
     said += f": {', '.join(loaded[:3])}" * bool(loaded)
     return Figure(len(loaded), said)
+
+
+@claim(
+    "page-size",
+    "A page of 4,000 nodes with names has half a MB.",
+    ("docs/pages.md", "0.5 MB for 4,000 nodes with names"),
+    limit="<= 0.6",
+    unit="MB",
+)
+def _page_size(place: Place) -> Figure:
+    saved(place, "x.npy", data.manifold(4000, 16))
+    names = "".join(f"a node called {i}\n" for i in range(4000))
+    (place.scratch / "names.txt").write_text(names)
+    run(place, "build", "x.npy", "--ids", "names.txt", "-o", "g.npz", "-q")
+    run(place, "report", "g.npz", "-o", "g.html", "-q")
+    return Figure((place.scratch / "g.html").stat().st_size / 1e6)
 
 
 @claim(
