@@ -65,7 +65,7 @@ def _verify(_place: Place) -> Figure:
     "`verify` notices an edge too few, and a weight that is a millionth off.",
     ("docs/checks.md", "edges and weights (to 1e-7), a line each"),
     limit="== 1",
-    unit="of the changes were noticed",
+    unit="is the share of changes that it noticed",
 )
 def _verify_notices(_place: Place) -> Figure:
     x = data.digits()[:400]

@@ -65,6 +65,7 @@ def _catalogue(place: Place) -> Figure:
     ("docs/files.md", "pickles are never loaded"),
     limit="== 0",
     unit="tests failed",
+    long="a minute",
     command="pytest tests/robustness/test_faults_a.py",
 )
 def _faults_files(place: Place) -> Figure:

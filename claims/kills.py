@@ -147,6 +147,7 @@ def _fuzz_files(_place: Place) -> Figure:
     ("docs/batch_jobs.md", "A worker that dies is replaced and its block done again"),
     limit="== 0",
     unit="tests failed",
+    long="a minute",
     command="pytest tests/runtime/test_workers.py -k test_d0",
 )
 def _workers_die(place: Place) -> Figure:

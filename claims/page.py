@@ -20,7 +20,7 @@ Every claim of README and of these pages that can be measured, with the command 
 with exit code 1 where one does not hold.
 
 ```text
-make claims                          # about six minutes on two cores
+make claims                          # some six minutes on two quiet cores
 make claims CLAIMS="memory kills"    # parts, by the names in brackets, or single claims
 make claims DATA=DIR                 # those on real data as well: .npz files with X and y, glove.npy
 make claims CLAIMS=fault-rows        # one that takes long runs where it is named
@@ -49,7 +49,9 @@ def listing() -> str:
 
 def _row(one: Claim) -> str:
     pages = dict.fromkeys(page for page, _ in one.said)
-    links = ", ".join(f"[{Path(page).stem}]({_link(page)})" for page in pages)
+    links = ", ".join(
+        f"[{page.removeprefix('docs/')}]({_link(page)})" for page in pages
+    )
     limit = f"{_sign(one.limit)} {one.unit}".strip() if one.limit else "*not run here*"
     command = f"`{one.line()}`"
     if one.measure is not None and one.command:

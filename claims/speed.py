@@ -265,6 +265,7 @@ def _warm(place: Place) -> Figure:
     ("docs/update.md", "at the cost of what changed"),
     limit="<= 0.3",
     unit="times the time of a rebuild",
+    long="a minute",
 )
 def _update_speed(place: Place) -> Figure:
     x = data.manifold(100_000, 64)
