@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from pathlib import Path
 
 from claims.claim import ALL, Claim, Verdict
 from claims.parts import PARTS

@@ -15,6 +15,7 @@ from bench.commands import _BY_SKLEARN as BY_SKLEARN
 from bench.commands import cold_start, seconds_of
 from bench.commands import nnkgraph as program
 from bench.growing import _line as growing
+from bench.growth import report_of
 from bench.neighbors import _apart as apart
 from bench.neighbors import _truth as truth
 from bench.neighbors import _unit as unit
@@ -135,7 +136,7 @@ def _beside_pynndescent(place: Place, x: np.ndarray, knob: int) -> Figure:
             raise NotRunError(f"{name}: {one['failed']}")
         found.append(one)
     a, b = found
-    said = f"{a['seconds']:.1f} s, recall {a['recall']:.4f}, beside "
+    said = f"{len(x)} rows: {a['seconds']:.1f} s, recall {a['recall']:.4f}, beside "
     said += f"{b['seconds']:.1f} s, recall {b['recall']:.4f}"
     # A recall that is not reached is no peer: ours has to find as much.
     ratio = a["seconds"] / b["seconds"]
@@ -150,7 +151,7 @@ def _beside_pynndescent(place: Place, x: np.ndarray, knob: int) -> Figure:
     unit="times the time, with a recall that is not below",
 )
 def _pynndescent(place: Place) -> Figure:
-    return _beside_pynndescent(place, data.waves(100_000, 64), 61)
+    return _beside_pynndescent(place, data.waves(40_000, 64), 61)
 
 
 @claim(
@@ -280,11 +281,10 @@ def _update_speed(place: Place) -> Figure:
     limit="<= 0.4",
     unit="times the time of the search",
 )
-def _regressions_cheap(_place: Place) -> Figure:
-    x = data.manifold(50_000, 96)
-    nnkgraph.build_graph(x[:9000], search="exact", workers=_THREADS)
-    report = nnkgraph.build_graph(x, search="partition", workers=_THREADS).report
-    solve, search = (report["timings"][stage] for stage in ("solve", "search"))
+def _regressions_cheap(place: Place) -> Figure:
+    x = saved(place, "x.npy", data.manifold(50_000, 96))
+    timings = report_of(str(x), "-j", "2", "--search", "partition")["timings"]
+    solve, search = timings["solve"], timings["search"]
     return Figure(solve / search, f"50,000 x 96: {solve:.1f} s beside {search:.1f} s")
 
 
