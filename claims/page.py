@@ -77,7 +77,7 @@ def write(found: list[Verdict] | None = None) -> None:
         head = (
             f"Measured on {platform.machine()} with Python {platform.python_version()}"
         )
-        head += ", two cores that others used, too.\n"
+        head += ", on two cores that others used, too; not all in one run.\n"
         lines |= {
             one.claim.key: (one.figure, one.verdict)
             for one in found
@@ -90,7 +90,7 @@ def write(found: list[Verdict] | None = None) -> None:
     ]
     table = "| claim | figure | verdict |\n|---|---|---|\n" + "".join(rows)
     text = f"{_BEGIN}{head}\n{table}{_END}"
-    PAGE.write_text(f"{listing()}\n## One run\n\n{text}")
+    PAGE.write_text(f"{listing()}\n## Figures last seen\n\n{text}")
 
 
 def recorded() -> tuple[str, dict[str, tuple[str, str]]]:
