@@ -10,7 +10,7 @@ PYTEST := pytest -n $(JOBS) --dist worksteal
 ROOM   ?= $(filter-out __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo quick test test-cluster test-handover test-peers browser coverage lint types check bench paper study fuzz picture tables reference docs samples dist clean
+.PHONY: help install demo quick test test-cluster test-handover test-peers browser coverage lint types check bench claims paper study fuzz picture tables reference docs samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -73,9 +73,10 @@ picture: $(DEMO)/two_moons.png $(DEMO)/sparsity.png $(DEMO)/digits_map.png $(DEM
 tables: $(VENV)/installed  ## print the tables of methods, kernels and searches in docs/choices.md
 	@$(BIN)/python docs/reference.py methods kernels search
 
-reference: $(VENV)/installed  ## write docs/reference.md and docs/api.md again
+reference: $(VENV)/installed  ## write docs/reference.md, docs/api.md and docs/claims.md again
 	$(BIN)/python docs/reference.py > docs/reference.md
 	$(BIN)/python docs/api.py > docs/api.md
+	$(BIN)/python -m claims --page
 
 docs: $(VENV)/docs  ## build these pages as a site into build/docs/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
@@ -134,6 +135,9 @@ bench: $(VENV)/bench  ## print ratios to peers and lower bounds (BENCH="--data D
 $(VENV)/bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@
+
+claims: $(VENV)/installed  ## measure what the pages claim: figures and verdicts (CLAIMS="speed memory" DATA=DIR)
+	$(BIN)/python -m claims $(CLAIMS) $(if $(DATA),--data $(DATA))
 
 paper: $(VENV)/installed  ## run the paper's experiments (DATA=DIR OUT=DIR QUICK=1 DOWNLOAD=1 PAPER="table1 ...")
 	$(BIN)/python -m paper $(PAPER) $(if $(DATA),--data $(DATA)) --out $(OUT) $(if $(QUICK),--quick) $(if $(DOWNLOAD),--download)

@@ -79,10 +79,10 @@ def against_sklearn(folder: Path | None, threads: int, repeat: int) -> Iterator[
                 aim=aim,
                 warm=False,
             )
-        yield _cold_start(path, out, scratch)
+        yield cold_start(path, out, scratch)
 
 
-def _cold_start(path: str, out: str, scratch: str) -> Line:
+def cold_start(path: str, out: str, scratch: str) -> Line:
     """Compare a first run, which compiles, with a later one."""
     np.save(path, data.digits())
     build = nnkgraph("build", path, "-o", out, "-q")

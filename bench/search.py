@@ -31,40 +31,45 @@ def products(x: np.ndarray, threads: int) -> None:
         list(pool.map(block, range(0, len(x), Wanted.block)))
 
 
+def ours(x: np.ndarray, threads: int):
+    """Search exactly, on threads."""
+    with registry.create("executors", "threads").open(threads) as pool:
+        wanted = Wanted(x, _K, "squared-distance", pool)
+        return registry.create("search", "exact").find(wanted)
+
+
+def by_sklearn(x: np.ndarray, threads: int):
+    """Search by scikit-learn's brute force."""
+    from sklearn.neighbors import NearestNeighbors
+
+    with threadpool_limits(threads):
+        model = NearestNeighbors(n_neighbors=_K, algorithm="brute").fit(x)
+        return model.kneighbors()
+
+
 def suite(threads: int, repeat: int) -> Iterator[Line]:
     """Compare on a narrow and a wide matrix."""
     import faiss
-    from sklearn.neighbors import NearestNeighbors
 
     faiss.omp_set_num_threads(threads)
     for n, d in ((50_000, 64), (20_000, 784)):
         x = data.manifold(n, d)
-
-        def ours(x=x):
-            with registry.create("executors", "threads").open(threads) as pool:
-                wanted = Wanted(x, _K, "squared-distance", pool)
-                return registry.create("search", "exact").find(wanted)
-
-        def by_sklearn(x=x):
-            with threadpool_limits(threads):
-                model = NearestNeighbors(n_neighbors=_K, algorithm="brute").fit(x)
-                return model.kneighbors()
 
         def by_faiss(x=x):
             index = faiss.IndexFlatL2(x.shape[1])
             index.add(x)
             return index.search(x, _K + 1)
 
-        _check(ours(), by_faiss())
+        _check(ours(x, threads), by_faiss())
         for label, job, aim in (
             ("its float32 products", lambda x=x: products(x, threads), 1.25),
-            ("scikit-learn brute force", by_sklearn, 1 / 1.5),
+            ("scikit-learn brute force", lambda x=x: by_sklearn(x, threads), 1 / 1.5),
             ("faiss IndexFlatL2", by_faiss, 1.0),
         ):
             yield compare(
                 "exact search",
                 f"generated {n} x {d}, k={_K}",
-                ("exact search", ours),
+                ("exact search", lambda x=x: ours(x, threads)),
                 (label, job),
                 repeat=repeat,
                 aim=aim,

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-import nnkgraph.runtime.jit  # noqa: F401 - says where compiled code is kept, for all runs
 from fuzz.data import Line, random_line
 from fuzz.files import FOUND
+from nnkgraph.runtime import cache
 
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 130, 141, 143}
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -144,6 +144,8 @@ class _Case:
     ) -> tuple[int, str]:
         """Run the command in a session of its own, which must be empty afterwards."""
         environment = {**os.environ, "TMPDIR": str(self.folder / "tmp")}
+        if kept := cache.private():  # else each would compile into its own folder
+            environment["NUMBA_CACHE_DIR"] = str(kept.parent)
         process = subprocess.Popen(
             [sys.executable, "-m", "nnkgraph", *map(str, words)],
             env=environment,

@@ -243,7 +243,7 @@ def _duplicates(setting: Setting) -> list[list[str]]:
         for case in cases:
             own = by_name[case["data"]]
             scale = "unit" if own.name.startswith("deb") else "none"
-            yield _planted(setting, own.x[: case["rows"]], case["level"], scale)
+            yield planted(setting, own.x[: case["rows"]], case["level"], scale)
 
     many = setting.rows(_BRUTE)
     rows = table.fill(_cases(sets, rows=[many], level=_LEVELS), compute)
@@ -258,7 +258,7 @@ def _duplicates(setting: Setting) -> list[list[str]]:
     return lines
 
 
-def _planted(setting: Setting, x: Any, level: float, scale: str) -> Row:
+def planted(setting: Setting, x: Any, level: float, scale: str) -> Row:
     """Plant copies of rows with noise of one length, and audit."""
     draw = np.random.default_rng(0)
     x = np.unique(np.asarray(x, np.float64), axis=0)

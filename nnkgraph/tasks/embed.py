@@ -213,7 +213,7 @@ def embed(
     if dimensions < 1:
         raise ParameterError(f"{dimensions} dimensions: at least 1 is needed")
     laplacian.check_choice(component, COMPONENTS)
-    laplacian.check_choice(solver, SOLVERS)
+    laplacian.check_solver(solver, SOLVERS)
     laplacian.check_undirected(graph, name)
     progress = progress or Stages()
     s, root = laplacian.scaled(graph.adjacency)

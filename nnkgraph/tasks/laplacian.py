@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from nnkgraph.errors import InputError, ParameterError
+from nnkgraph.errors import InputError, ParameterError, ResourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,18 @@ def check_choice(value: str, among: tuple[str, ...]) -> None:
     """Refuse a name that is not among those there are."""
     if value not in among:
         raise ParameterError(f"{value!r} is not one of {', '.join(among)}")
+
+
+def check_solver(solver: str, among: tuple[str, ...]) -> None:
+    """Refuse a solver that is not among those there are, or needs what is not here."""
+    check_choice(solver, among)
+    if solver == "amg":
+        try:
+            import pyamg  # noqa: F401
+        except ImportError as error:
+            raise ResourceError(
+                "the solver amg needs pyamg: pip install 'nnkgraph[amg]'"
+            ) from error
 
 
 def one_thread() -> Any:
@@ -118,12 +130,8 @@ def multigrid(
     Levels of ever fewer nodes carry over what takes thousands of steps from node to
     node. `near` is close to what the matrix leaves as it is.
     """
-    try:
-        from pyamg import smoothed_aggregation_solver
-    except ImportError as error:
-        raise ParameterError(
-            "solver 'amg' needs pyamg: pip install 'nnkgraph[amg]'"
-        ) from error
+    from pyamg import smoothed_aggregation_solver
+
     diagonal = diags_array(np.full(matrix.shape[0], 1.0 + shift))
     # It draws from the generator that all share: equal calls shall give equal bytes.
     before = np.random.get_state()  # noqa: NPY002

@@ -268,7 +268,7 @@ class Propagator:
         ``codes`` are class numbers, -1 where a node has no label.
         """
         lap.check_choice(laplacian, LAPLACIANS)
-        lap.check_choice(solver, SOLVERS)
+        lap.check_solver(solver, SOLVERS)
         codes = np.asarray(codes, np.int64)
         given = codes >= 0
         if not given.any():

@@ -7,7 +7,6 @@ machine stands for several. Each of them is a process that writes all graphs.
 import hashlib
 import json
 import os
-import platform
 import subprocess
 import sys
 
@@ -18,10 +17,12 @@ import pytest
 from conftest import SAMPLES
 from scipy import sparse
 
+from claims.machines import OURS, dispatched, is_x86, machines
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        platform.machine().lower() not in {"x86_64", "amd64"},
+        not is_x86(),
         reason="other processors than x86-64 cannot be had with less",
     ),
 ]
@@ -42,11 +43,6 @@ KINDS = {
     "query": "query digits.npy asked.npy --scale minmax",
 }
 
-SKYLAKE = "avx512f avx512bw avx512cd avx512dq avx512vl"
-CORES = {"Nehalem": "sse4.2", "Sandybridge": "avx", "Haswell": "avx2 fma"}
-CORES |= {"SkylakeX": SKYLAKE}
-"""What OpenBLAS has code for, and what a processor needs to run it."""
-
 CHILD = """
 import json, sys
 import numpy as np
@@ -66,34 +62,9 @@ print(json.dumps([cache.target()[0], simd.get("found", []), sorted(blas)]))
 """
 
 
-def dispatched():
-    """What this numpy has special code for, and this processor has."""
-    return np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-
-
-def machines():
-    """The environment of each machine, by name."""
-    features = llvmlite.binding.get_host_cpu_features()
-    fewer = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"
-    cores = [
-        core
-        for core, needed in CORES.items()
-        if all(features.get(one) for one in needed.split())
-    ]
-    return {
-        "as the command": {},
-        "numba x86-64-v2": {"NNKGRAPH_CPU": "x86-64-v2"},
-        "numba native": {"NNKGRAPH_CPU": "native"},
-        "numpy without AVX": {"NPY_DISABLE_CPU_FEATURES": " ".join(dispatched())},
-        "glibc without FMA": {"GLIBC_TUNABLES": fewer},  # other C libraries ignore it
-        **{f"BLAS {core}": {"OPENBLAS_CORETYPE": core} for core in cores},
-    }
-
-
 def made_by(machine, env, folder):
     """Return what a machine is, and the digest of every array that it wrote."""
-    ours = ("NUMBA_CPU", "NPY_", "OPENBLAS_CORETYPE", "GLIBC_TUNABLES")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
     done = subprocess.run(
         [sys.executable, "-c", CHILD, json.dumps(KINDS)],
         env={**kept, "NNKGRAPH_CPU": "auto", "OPENBLAS_NUM_THREADS": "1", **env},

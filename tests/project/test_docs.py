@@ -20,7 +20,7 @@ README = (HOME / "README.md").read_text()
 CHOICES = (DOCS / "choices.md").read_text()
 REFERENCE = (DOCS / "reference.md").read_text()
 API = (DOCS / "api.md").read_text()
-GENERATED = {"reference.md", "api.md"}
+GENERATED = {"reference.md", "api.md", "claims.md"}
 PAGES = [
     HOME / "README.md",
     *sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED),

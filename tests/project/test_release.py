@@ -24,6 +24,7 @@ FOR_CLONES = {"all", "bench", "dev", "docs", "handover", "paper", "peers"}
 
 ROLL = SAMPLES / "swiss_roll.npy"
 OPTIONAL = [
+    ("amg", "pyamg", ["embed", "graph.npz", "--solver", "amg", "-o", "a.npy"]),
     ("plot", "matplotlib", ["plot", "graph.npz", "--what", "degrees", "-o", "a.png"]),
     ("plot", "matplotlib", ["compare", ROLL, "-k", "5", "-o", "a.png"]),
     ("plot", "matplotlib", ["explain", ROLL, "--node", "0", "-o", "a.png"]),
@@ -92,8 +93,8 @@ def test_the_sdist_holds_what_the_tests_need(built):
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     for folder in (
-        "nnkgraph", "tests", "sample_data", "docs", "paper", "bench", "examples",
-        "packaging", ".github",
+        "nnkgraph", "tests", "sample_data", "docs", "paper", "bench", "claims",
+        "examples", "packaging", ".github",
     ):  # fmt: skip
         assert files_in(folder) <= names
     assert "fuzz/__main__.py" in names  # not what fuzzing has found

@@ -108,7 +108,7 @@ def test_multigrid_finds_what_steps_find_and_leaves_random_numbers_alone():
 def test_multigrid_says_what_it_needs(monkeypatch):
     x = np.random.default_rng(0).random((1500, 3))
     monkeypatch.setitem(sys.modules, "pyamg", None)
-    with pytest.raises(ParameterError, match=r"nnkgraph\[amg\]"):
+    with pytest.raises(ResourceError, match=r"nnkgraph\[amg\]"):
         embed(build_graph(x, k=10), solver="amg")
 
 
