@@ -108,6 +108,8 @@ def detail(message: str) -> None:
 
 def data(text: str) -> None:
     """Print what was asked for."""
+    if sys.stdout is None:
+        raise OutputError("standard output is closed")
     try:
         click.echo(text)
     except BrokenPipeError:
@@ -129,8 +131,14 @@ def _say(message: str) -> None:
 
 
 def _write(text: str) -> None:
-    if sys.stderr is not None:
+    if sys.stderr is None:
+        return
+    try:
         click.echo(text, err=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # a log on a full disk: the graph is worth more than words on it
+        sys.stderr = None
 
 
 WIDTH = 80

@@ -258,8 +258,10 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        place = isinstance(error, (FileExistsError, NotADirectoryError))
+        reason = "this is no directory" if place else error.strerror
         raise OutputError(
-            f"{folder}: the checkpoint cannot be written: {error.strerror}"
+            f"{folder}: the checkpoint cannot be written: {reason}"
         ) from error
 
 
