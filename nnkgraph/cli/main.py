@@ -20,7 +20,7 @@ from nnkgraph import __version__
 from nnkgraph.cli import signals, talk
 from nnkgraph.cli.command import Helpful
 from nnkgraph.cli.types import CONFIG, FOLDERS
-from nnkgraph.errors import NnkGraphError, ParameterError, QualityWarning
+from nnkgraph.errors import InputError, NnkGraphError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
 
@@ -189,10 +189,21 @@ def _invoke(args: list[str]) -> None:
     with cli.make_context("nnkgraph", args) as context:
         if not {"-h", "--help"} & set(args):  # help is there under any limit
             check_address_space()
+            _check_here()
             if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
                 what = "commands need compiled code; unset it"
                 raise ParameterError(f"NUMBA_DISABLE_JIT: {what}")
         cli.invoke(context)
+
+
+def _check_here() -> None:
+    """Refuse a working directory that is gone: libraries cannot be imported there."""
+    try:
+        os.getcwd()  # noqa: PTH109 - it is all that is wanted
+    except OSError as error:
+        raise InputError(
+            "the working directory was removed; change to another"
+        ) from error
 
 
 def _exit_code(error: BaseException) -> int:  # noqa: PLR0911 - a kind of error each

@@ -126,8 +126,13 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, allow_nan=False)
 
 
+_LONG = re.compile(r"\S{4200,}")
+"""Words that are longer than any path."""
+
+
 def _say(message: str) -> None:
-    _write(printable(as_options(message)))
+    short = _LONG.sub(lambda one: f"{one[0][:80]}... ({len(one[0])} of it)", message)
+    _write(printable(as_options(short)))
 
 
 def _write(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import functools
+import glob
 import itertools
 import math
 import mmap
@@ -44,7 +45,7 @@ _OWN = re.compile(r"(\d+)-[a-z0-9_]{8}(-[a-z0-9_]{8})?")
 
 def _machine() -> str:
     """Return this machine's name, short enough for the path of a socket."""
-    name = platform.node()
+    name = platform.node().replace("/", "_")
     return name if len(name) <= 32 else f"{name[:23]}-{crc32(name.encode()):08x}"
 
 
@@ -137,7 +138,7 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 def _remove_orphans(parent: Path, prefix: str) -> None:
     """Remove folders of runs on this machine that were killed."""
-    for folder in parent.glob(f"{prefix}*"):
+    for folder in parent.glob(f"{glob.escape(prefix)}*"):
         # The name of another machine may begin with this one's.
         own = _OWN.fullmatch(folder.name.removeprefix(prefix))
         if own and not _is_running(int(own[1])):

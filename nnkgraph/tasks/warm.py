@@ -120,6 +120,8 @@ def _opened(folder: Path, *, check: bool) -> Path:
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         place = Path(os.path.realpath(folder, strict=True))
         reason = cache.distrust(place, *place.parents)
+    except FileExistsError as error:
+        raise OutputError(f"{folder}: is no directory") from error
     except OSError as error:
         raise OutputError(f"{folder}: {error.strerror}".lower()) from error
     if reason:
