@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 LENGTHS = {"a": 36, "b": 15, "c": 19, "d": 19, "e": 19, "f": 9, "g": 10, "h": 12}
-LENGTHS |= {"j": 12, "k": 20, "l": 22, "m": 8}
+LENGTHS |= {"j": 12, "k": 20, "l": 22, "m": 8, "n": 21}
 ROWS = tuple(
     f"{letter}{number}"
     for letter, length in LENGTHS.items()
