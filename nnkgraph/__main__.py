@@ -10,6 +10,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Listen to signals before all else is imported, and run the command line."""
+    _open_standard_files()
     try:
         from nnkgraph import runtime  # noqa: F401 - it refuses other systems
     except ImportError as error:
@@ -28,6 +29,18 @@ def main() -> NoReturn:
         print(f"nnkgraph: error: {message}", file=sys.stderr, flush=True)  # noqa: T201
         atexit._run_exitfuncs()
         os._exit(code)
+
+
+def _open_standard_files() -> None:
+    """Fill the places of standard files that are closed, before others get there.
+
+    A graph or a pipe would, and whatever is printed by a library, too.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # the lowest number that is free is taken
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 if __name__ == "__main__":

@@ -151,6 +151,48 @@ def other(other_cache):
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Make the files once."""
+    from nnkgraph.cli import main
+
+    here = tmp_path_factory.mktemp("made")
+    rng = np.random.default_rng(5)
+    np.save(here / "x.npy", rng.normal(size=(60, 3)))
+    np.save(here / "y.npy", rng.normal(size=(7, 3)))
+    np.save(here / "z.npy", rng.normal(size=(5, 3)))
+    np.save(here / "wide.npy", rng.normal(size=(7, 5)))
+    names = [f"r{one}" for one in range(60)]
+    (here / "names.txt").write_text("\n".join(names) + "\n")
+    classes = ["ab"[one % 2] for one in range(60)]
+    (here / "labels.csv").write_text("\n".join(["label", *classes]) + "\n")
+    some = [one if at < 20 else "" for at, one in enumerate(classes)]
+    rows = [f"{at},{one}" for at, one in enumerate(some)]
+    (here / "some.csv").write_text("\n".join(["id,label", *rows]) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        for line in (
+            "build x.npy -o g.npz -j 1 -k 5 -q",
+            "build x.npy -o u.npz -j 1 -k 5 -q --updatable",
+            "build x.npy -o named.npz --ids names.txt -j 1 -k 5 -q",
+            "embed g.npz -o e.csv -q",
+            "search x.npy -o knn.npz -k 5 -q",
+        ):
+            assert main.run(line.split()) == 0, line
+    return here
+
+
+@pytest.fixture
+def kit(made, run, tmp_path, monkeypatch):
+    """A copy of the files, and an empty directory for temporary ones."""
+    shutil.copytree(made, tmp_path / "here")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    return faults.Kit(tmp_path / "here", tmp_path / "tmp", run, PROGRAM)
+
+
 @pytest.fixture
 def points(tmp_path) -> Path:
     """A small feature file."""

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 LENGTHS = {"a": 36, "b": 15, "c": 19, "d": 19, "e": 19, "f": 9, "g": 10, "h": 12}
+LENGTHS |= {"j": 12, "k": 20, "l": 22, "m": 8, "n": 21}
 ROWS = tuple(
     f"{letter}{number}"
     for letter, length in LENGTHS.items()
@@ -32,7 +33,7 @@ WAITING: dict[str, str] = {}
 IMPOSSIBLE: dict[str, str] = {}
 """Rows that no test can show, and why."""
 
-_NAME = re.compile(r"test_((?:[a-h]\d+_)+)")
+_NAME = re.compile(r"test_((?:[a-hj-n]\d+_)+)")
 
 
 def rows_of(test: str) -> list[str]:
@@ -160,6 +161,51 @@ class Case:
         while left := processes_of_session(session):
             assert time.monotonic() < end, f"processes left: {left}"
             time.sleep(0.02)
+
+
+WRITING = {
+    "build": "build x.npy -j 1 -k 5 -o out.npz",
+    "search": "search x.npy -k 5 -o out.h5",
+    "query": "query x.npy y.npy -k 5 -o out.npz",
+    "update": "update u.npz --features x.npy --add y.npy -o out.npz",
+    "convert": "convert g.npz out.tsv",
+    "cluster": "cluster g.npz -o out.csv",
+    "audit": "audit x.npy -o out.csv",
+    "embed": "embed g.npz -o out.csv",
+    "propagate": "propagate g.npz --labels some.csv -o out.csv",
+    "report": "report g.npz -o out.html",
+    "plot": "plot g.npz --coords e.csv -o out.svg",
+}
+"""A command of each kind that writes a file, whose name is the last word."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A folder with files of every kind, and the command line in this process."""
+
+    here: Path
+    tmp: Path
+    call: Any
+    program: Path
+
+    @property
+    def case(self) -> Case:
+        """The same folder for processes of their own."""
+        return Case(self.here, self.tmp, (str(self.program),))
+
+    def run(self, line: str, *more: object) -> Any:
+        """Run a line of words, and more that may have blanks."""
+        return self.call(*line.split(), *more)
+
+    def fails(self, code: int, words: str, line: str, *more: object) -> None:
+        """Run what has to fail with a code, and leave nothing behind."""
+        here, tmp = content(self.here), content(self.tmp)
+        done = self.run(line, *more)
+        assert done.code == code, (done.code, done.err)
+        assert_one_line(done.lines[-1], words)
+        assert "Traceback" not in done.err
+        assert content(self.here) == here
+        assert content(self.tmp) == tmp
 
 
 def assert_one_line(err: str, words: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from nnkgraph.data import Features, SparseGram, SparseRows
 from nnkgraph.errors import OutputError, ResourceError
 from nnkgraph.runtime import limits, registry
-from nnkgraph.runtime.arrays import memory_limit
+from nnkgraph.runtime.arrays import memory_limit, temporary_place
 from nnkgraph.runtime.executors import pool_size
 from nnkgraph.runtime.files import is_stream
 from nnkgraph.runtime.limits import available_memory, in_words, taken_memory
@@ -124,7 +123,7 @@ def check_budget(budget: Budget) -> None:
             f"{in_words(addresses)} are left; raise the limit of the address space "
             "(ulimit -v)"
         )
-    folder = tempfile.gettempdir()
+    folder = temporary_place()
     advice = "for temporary files; set TMPDIR to a directory with room"
     _check_room(folder, budget.scratch, ResourceError, advice)
 

@@ -43,6 +43,8 @@ def _foreign(folder: str) -> list[dict[str, Any]]:
 
 def _described(name: str, cls: Any) -> dict[str, Any]:
     about = (cls.__doc__ or "").strip().partition("\n")[0]
+    if about.startswith(f"{cls.__name__}("):  # what Python makes up under -OO
+        about = ""
     parameters = {
         f.name: _default(f)
         for f in (dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ())

@@ -28,6 +28,8 @@ _HEADING_OF = {
 }
 _FLAGS = list(_HEADING_OF)
 _OWN = "Options"
+EMPTY = "the name of a file is empty; is a variable of a script not set?"
+
 _FEW = 10
 """Options that need no headings."""
 
@@ -98,7 +100,15 @@ class Command(Helpful):
                 ctx.fail(f"no such option {name}; did you mean -{name}?")
             if len(name) == 2 and equals and name in known:
                 ctx.fail(f"{word}: write {name} {value}, without '='")
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        for one in () if ctx.resilient_parsing else self.get_params(ctx):
+            if isinstance(one.type, click.Path) and _is_empty(ctx.params.get(one.name)):
+                raise click.BadParameter(EMPTY, ctx, one)
+        return rest
+
+
+def _is_empty(given: object) -> bool:
+    return given == "" or (isinstance(given, tuple) and "" in given)
 
 
 def _place(option: click.Option) -> int:

@@ -282,6 +282,10 @@ class Files:
         """Read labels, which are one column: those of rows that features still have."""
         with _remarks() as note:
             found = formats.read_labels(spec, note=note, **self._column(spec), **how)
+        if len(found.classes) == len(found.codes) > 2:
+            talk.warning(
+                f"{found.name}: no two rows have the same label: are they names?"
+            )
         dropped = None if of is None else of.dropped
         return found if dropped is None else found.without(dropped)
 

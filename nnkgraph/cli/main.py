@@ -20,7 +20,7 @@ from nnkgraph import __version__
 from nnkgraph.cli import signals, talk
 from nnkgraph.cli.command import Helpful
 from nnkgraph.cli.types import CONFIG, FOLDERS
-from nnkgraph.errors import NnkGraphError, QualityWarning
+from nnkgraph.errors import InputError, NnkGraphError, ParameterError, QualityWarning
 from nnkgraph.runtime import registry
 from nnkgraph.runtime.limits import check_address_space
 
@@ -55,7 +55,10 @@ def flushed(code: int) -> int:
         except OSError as error:
             # What could not be written must not be tried again when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            code = 141 if isinstance(error, BrokenPipeError) else code or 4
+            if isinstance(error, BrokenPipeError):
+                code = 141
+            elif stream is sys.stdout:
+                code = code or 4
     return code
 
 
@@ -65,6 +68,9 @@ COMPLETE = "_NNKGRAPH_COMPLETE"
 
 _SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOSPC}
 """Errors of the system that a user can do something about."""
+
+_TOO_MANY = {errno.EMFILE, errno.ENFILE}
+"""Those that no file is to blame for."""
 
 _NO_THREAD = "can't start new thread"
 
@@ -140,6 +146,8 @@ def main() -> NoReturn:
         # Rows are shared among workers, and each multiplies on one processor: threads
         # of BLAS would only keep others busy with waiting.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # NumPy reads it, and stumbles over what is no number; our files have no dates.
+        os.environ.pop("SOURCE_DATE_EPOCH", None)
         # Compiled code then fits many machines; see nnkgraph.runtime.cache.
         os.environ.setdefault("NNKGRAPH_CPU", "auto")
         # Imports make no garbage: looking for it would cost a tenth of a start.
@@ -181,7 +189,21 @@ def _invoke(args: list[str]) -> None:
     with cli.make_context("nnkgraph", args) as context:
         if not {"-h", "--help"} & set(args):  # help is there under any limit
             check_address_space()
+            _check_here()
+            if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+                what = "commands need compiled code; unset it"
+                raise ParameterError(f"NUMBA_DISABLE_JIT: {what}")
         cli.invoke(context)
+
+
+def _check_here() -> None:
+    """Refuse a working directory that is gone: libraries cannot be imported there."""
+    try:
+        os.getcwd()  # noqa: PTH109 - it is all that is wanted
+    except OSError as error:
+        raise InputError(
+            "the working directory was removed; change to another"
+        ) from error
 
 
 def _exit_code(error: BaseException) -> int:  # noqa: PLR0911 - a kind of error each
@@ -197,7 +219,9 @@ def _exit_code(error: BaseException) -> int:  # noqa: PLR0911 - a kind of error 
     if isinstance(error, NnkGraphError):
         mapped = sys.modules.get("nnkgraph.cli.files")
         cause = mapped.blamed(error) if mapped else error
-        return talk.failed(str(cause), cause.exit_code)
+        # A file that is good may have been one too many.
+        lacking = getattr(cause.__cause__, "errno", None) in _TOO_MANY
+        return talk.failed(str(cause), 5 if lacking else cause.exit_code)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         talk.error("interrupted")
         return 130

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from nnkgraph.cli import talk, types
-from nnkgraph.cli.command import Command
+from nnkgraph.cli.command import EMPTY, Command
 from nnkgraph.cli.files import Files
 from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import registry
@@ -235,6 +235,8 @@ class _Config(click.Option):
         path, args = super().handle_parse_result(ctx, opts, args)
         help_ = ctx.command.get_help_option(ctx)
         asked = help_ is not None and opts.get(help_.name)
+        if not opts.get(self.name, True) and not asked and not ctx.resilient_parsing:
+            raise click.BadParameter(EMPTY, ctx, self)
         if isinstance(path, str) and path and not asked and not ctx.resilient_parsing:
             ctx.default_map = settings_of(path, ctx)
             ctx.meta[types.CONFIG] = path

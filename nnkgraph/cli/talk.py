@@ -112,6 +112,8 @@ def detail(message: str) -> None:
 
 def data(text: str) -> None:
     """Print what was asked for."""
+    if sys.stdout is None:
+        raise OutputError("standard output is closed")
     try:
         click.echo(text)
     except BrokenPipeError:
@@ -128,13 +130,24 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, allow_nan=False)
 
 
+_LONG = re.compile(r"\S{4200,}")
+"""Words that are longer than any path."""
+
+
 def _say(message: str) -> None:
-    _write(printable(as_options(message)))
+    short = _LONG.sub(lambda one: f"{one[0][:80]}... ({len(one[0])} of it)", message)
+    _write(printable(as_options(short)))
 
 
 def _write(text: str) -> None:
-    if sys.stderr is not None:
+    if sys.stderr is None:
+        return
+    try:
         click.echo(text, err=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # a log on a full disk: the graph is worth more than words on it
+        sys.stderr = None
 
 
 WIDTH = 80

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from math import inf
 from typing import Any
@@ -23,6 +23,9 @@ FOLDERS = ("methods", "kernels", "search", "executors", "formats")
 
 _RULES = ("auto", "kth-max", "kth-mean", "local", "matlab")
 """Of the bandwidth."""
+
+_MOST = 10_000
+"""Numbers in a range; what is more is a slip."""
 
 _UNITS = ("", "k", "m", "g", "t", "p")
 
@@ -190,17 +193,20 @@ def _sigma(word: str) -> str:
 
 
 def _numbers(word: str) -> list[int]:
+    found: Sequence[int]
     try:
         if ":" in word:
             first, last, *step = (int(part) for part in word.split(":"))
-            found = list(range(first, last + 1, *step))
+            found = range(first, last + 1, *step)
         else:
             found = [int(part) for part in word.split(",")]
     except (ValueError, TypeError):
         raise ValueError(f"{word!r} is neither N,N,... nor FIRST:LAST:STEP") from None
-    if not found or min(found) < 1:
+    if not found or min(found[0], found[-1], *found[:_MOST]) < 1:
         raise ValueError(f"{word!r} has to name numbers of at least 1")
-    return found
+    if found[_MOST:]:
+        raise ValueError(f"{word!r} names more than {_MOST} numbers")
+    return list(found)
 
 
 def _positive(word: str) -> list[float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph.errors import InputError, MissingValuesError
-from nnkgraph.runtime.arrays import converted, row_slices
+from nnkgraph.runtime.arrays import check_fits, converted, row_slices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +66,8 @@ def check_finite(x: FloatArray, name: str, *, gaps: bool = False) -> None:
 
     With `gaps`, NaN stands for a value that is not there, and passes.
     """
+    # A few rows are in memory at a time, with copies.
+    check_fits(4 * x.itemsize * x.shape[1], name, "a row that is looked at")
     count, first, largest = 0, (0, 0), 0.0
     for rows in row_slices(len(x), 8 * x.shape[1]):
         block = x[rows]

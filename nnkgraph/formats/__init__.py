@@ -758,9 +758,9 @@ def _check_target(path: str, *, no_clobber: bool, longest_ending: str = "") -> N
         return
     try:
         # The longest name that will be made, so that nothing is computed in vain.
-        os.lstat(path + longest_ending)
-    except FileNotFoundError:
-        pass  # The usual case: it is yet to be made.
+        for look, one in ((os.lstat, path + longest_ending), (os.stat, path)):
+            with contextlib.suppress(FileNotFoundError):  # it is yet to be made
+                look(one)
     except (OSError, ValueError) as error:
         raise OutputError(f"{name}: {files.reason(error)}") from error
     target = Path(os.path.realpath(path))

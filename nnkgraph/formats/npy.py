@@ -60,7 +60,9 @@ class Npy(Format):
     ) -> tuple[NDArray[Any], None]:
         """Read a bare array of labels: numbers or text."""
         del options
-        values = np.array(_map(source, text=True))
+        mapped = _map(source, text=True)
+        arrays.check_fits(mapped.nbytes, source.name, "a column")
+        values = np.array(mapped)
         check_text(values, source.name)
         return values, None
 

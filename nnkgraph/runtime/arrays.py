@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import functools
+import glob
 import itertools
 import math
 import mmap
@@ -42,22 +45,34 @@ _OWN = re.compile(r"(\d+)-[a-z0-9_]{8}(-[a-z0-9_]{8})?")
 
 def _machine() -> str:
     """Return this machine's name, short enough for the path of a socket."""
-    name = platform.node()
+    name = platform.node().replace("/", "_")
     return name if len(name) <= 32 else f"{name[:23]}-{crc32(name.encode()):08x}"
+
+
+def temporary_place() -> str:
+    """Return the directory for temporary files."""
+    try:
+        return tempfile.gettempdir()
+    except OSError as error:
+        raise ResourceError(
+            "temporary files can be written nowhere; set TMPDIR to a directory with "
+            "room, or raise the limit of file sizes (ulimit -f)"
+        ) from error
 
 
 @contextmanager
 def scratch_folder(parent: str | None = None) -> Iterator[str]:
     """Make a folder for temporary files, by default in TMPDIR; it goes in the end."""
     mine = f"nnkgraph-{_machine()}-"
-    place = parent or tempfile.gettempdir()
+    place = parent or temporary_place()
     # Its name is known before it is made: a signal may come in between.
     folder = f"{place}/{mine}{os.getpid()}-{secrets.token_hex(4)}"
+    held = None
     try:
         try:
             for one in {place, SHORT}:
                 _remove_orphans(Path(one), mine)
-            Path(folder).mkdir(mode=0o700)
+            held = make_held(folder)
         except OSError as error:
             advice = "name another" if parent else "set TMPDIR to a directory with room"
             raise ResourceError(
@@ -67,6 +82,24 @@ def scratch_folder(parent: str | None = None) -> Iterator[str]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def make_held(folder: str) -> int:
+    """Make a directory that is known to be in use for as long as the result is open.
+
+    The number of a process does not tell: containers share directories and the name of
+    the machine, and count their own processes.
+    """
+    while True:
+        Path(folder).mkdir(mode=0o700)
+        held = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):  # not every file system has locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        if os.path.isdir(folder):  # noqa: PTH112 - nobody took it for an orphan
+            return held
+        os.close(held)
 
 
 @contextmanager
@@ -105,11 +138,28 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 def _remove_orphans(parent: Path, prefix: str) -> None:
     """Remove folders of runs on this machine that were killed."""
-    for folder in parent.glob(f"{prefix}*"):
+    for folder in parent.glob(f"{glob.escape(prefix)}*"):
         # The name of another machine may begin with this one's.
         own = _OWN.fullmatch(folder.name.removeprefix(prefix))
         if own and not _is_running(int(own[1])):
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # one that is in use, or gone, is left alone
+                handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    _lock_at_once(handle)
+                    shutil.rmtree(folder, ignore_errors=True)
+                finally:
+                    os.close(handle)
+
+
+def _lock_at_once(handle: int) -> None:
+    """Take a lock; fail where another process has it, and not where there are none."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}:
+            raise
 
 
 def _is_running(process: int) -> bool:
@@ -430,7 +480,7 @@ def check_fits(size: int, name: str, what: str, *, mapped: bool = False) -> None
     limit, addresses = available_memory(), limits.free_addresses()
     if mapped and is_large(size) and not 0 <= addresses < size:
         with suppress(OSError):
-            limit = max(limit, shutil.disk_usage(tempfile.gettempdir()).free)
+            limit = max(limit, shutil.disk_usage(temporary_place()).free)
     if size > limit:
         raise InputError(
             f"{name}: {what} claims {size:,} bytes, more than the {limit:,} bytes of "

@@ -86,6 +86,9 @@ def settle_cpu() -> None:
         known = ", ".join(("auto", "native", "generic", *_LEVELS))
         raise ParameterError(f"NNKGRAPH_CPU: {wanted!r} is none of {known}")
     given = {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"} & set(os.environ)
+    features = filter(None, os.environ.get("NUMBA_CPU_FEATURES", "").split(","))
+    if not all(one.startswith(("+", "-")) for one in features):  # LLVM would abort
+        raise ParameterError("NUMBA_CPU_FEATURES: each has to begin with + or -")
     if wanted in {"", "native"} or given or "numba" in sys.modules:
         return
     level = _level() if wanted == "auto" else wanted
@@ -173,7 +176,7 @@ def shared() -> Path | None:
     if not given:
         return None
     try:
-        root = Path(given).resolve(strict=True)
+        root = Path(os.path.realpath(given, strict=True))
         reason = distrust(root, *root.parents)
     except OSError as error:
         reason = str(error.strerror).lower()
@@ -222,7 +225,7 @@ def private() -> Path | None:
                 return _temporary(root)
             return _opened(root / state(), tidy=root == own)
         except FileExistsError:
-            return _temporary(root)
+            return _temporary(root, "this is no directory")
         except OSError:
             continue
     return None
@@ -252,11 +255,13 @@ def _is_mine(path: Path, closed: int) -> bool:
     return mine and not found.st_mode & closed
 
 
-def _temporary(refused: Path) -> Path:
+def _temporary(
+    refused: Path, reason: str = "others could write to this directory"
+) -> Path:
     """Return a directory of this run alone, which ends with it; workers share it."""
     refusals.append(
-        f"{refused}: others could write to this directory, so it is not used and all "
-        "is compiled again; remove it, or set NUMBA_CACHE_DIR to another"
+        f"{refused}: {reason}, so it is not used and all is compiled again; remove it, "
+        "or set NUMBA_CACHE_DIR to another"
     )
     folder = tempfile.mkdtemp(prefix="nnkgraph-cache-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

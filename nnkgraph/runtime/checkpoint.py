@@ -24,7 +24,7 @@ import numpy as np
 
 from nnkgraph.errors import InputError, OutputError, ResourceError
 from nnkgraph.runtime.archive import Archive, open_archive, write_archive
-from nnkgraph.runtime.files import open_source
+from nnkgraph.runtime.files import open_source, sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -141,7 +141,8 @@ _FACTS = "checkpoint.json"
 _LOCK = "lock"
 _KEPT = re.compile(rf"(candidates|search|solve)-\d+-\d+\.npz|{_FACTS}|{_LOCK}")
 _PART = re.compile(r"\.part-[0-9a-f]{16}")
-_OURS = re.compile(f"{_KEPT.pattern}|{_PART.pattern}")
+_OURS = re.compile(rf"{_KEPT.pattern}|{_PART.pattern}|\.nfs[0-9a-fA-F]+")
+"""NFS keeps a removed file under such a name for as long as somebody has it open."""
 
 
 @dataclass
@@ -193,7 +194,7 @@ class Checkpoint:
             with part.open("xb") as stream:
                 write_blocks(stream, self.facts, [block])
                 stream.flush()
-                os.fsync(stream.fileno())
+                sync(stream.fileno())
             part.replace(self.folder / f"{block.place}.npz")
         self.saved += 1
 
@@ -258,8 +259,10 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        place = isinstance(error, (FileExistsError, NotADirectoryError))
+        reason = "this is no directory" if place else error.strerror
         raise OutputError(
-            f"{folder}: the checkpoint cannot be written: {error.strerror}"
+            f"{folder}: the checkpoint cannot be written: {reason}"
         ) from error
 
 

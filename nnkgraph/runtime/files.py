@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import gzip
 import io
 import itertools
@@ -230,7 +231,7 @@ def _drain(stream: BinaryIO, name: str) -> bytes:
     return bytes(content)
 
 
-_PREFIX = f".nnkgraph-{platform.node()[:64]}-"
+_PREFIX = f".nnkgraph-{platform.node()[:64].replace('/', '_')}-"
 """Locks may be a machine's own: what others have left is theirs to remove."""
 
 _STDOUT = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
@@ -322,7 +323,7 @@ class Outputs:
         for stream in self._streams:
             stream.flush()
             if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                os.fsync(stream.fileno())
+                sync(stream.fileno())
         # Closed only when all have their names: until then they are locked.
         for temporary, target in reversed(self._renames):
             os.replace(temporary, target)  # noqa: PTH105 - one call to replace in tests
@@ -341,7 +342,8 @@ class Outputs:
             with contextlib.suppress(OSError):
                 stream.close()
         for temporary, _ in self._renames:
-            with contextlib.suppress(FileNotFoundError):
+            # One that cannot go now is an orphan, which the next run removes.
+            with contextlib.suppress(OSError):
                 Path(temporary).unlink()
 
 
@@ -368,7 +370,7 @@ def _temporary(directory: str) -> tuple[str, BinaryIO]:
 
 def _remove_orphans(directory: str) -> None:
     """Remove what killed runs have left: files that nobody holds a lock on."""
-    for path in Path(directory).glob(f"{_PREFIX}*.tmp"):
+    for path in Path(directory).glob(f"{glob.escape(_PREFIX)}*.tmp"):
         # One that is in use, gone, a link or another user's is left alone.
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -383,12 +385,18 @@ def _sync_directory(directory: str) -> None:
     """Make renames durable, where the file system can."""
     handle = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-            raise
+        sync(handle)
     finally:
         os.close(handle)
+
+
+def sync(handle: int) -> None:
+    """Have what was written on the disk, where the file system can say so."""
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}:
+            raise
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from nnkgraph.errors import ParameterError
 from nnkgraph.runtime import cache
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 cache.settle_cpu()
 
 # Only after that, and therefore here for all who need it.
-import numba.core.dispatcher  # noqa: E402
+try:
+    import numba.core.dispatcher
+except ValueError as error:
+    raise ParameterError(
+        f"numba cannot start: {error} Look at the environment variables NUMBA_..."
+    ) from error
 import numpy as np  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from numba.core import cgutils, types  # noqa: E402

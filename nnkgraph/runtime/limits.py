@@ -118,8 +118,9 @@ def granted_cpus() -> int:
     for name in _SCHEDULERS:
         # Slurm may write 24(x2): the first number is what each node has.
         found = re.match(r"\d+", os.environ.get(name, ""))
-        if found and int(found.group()) > 0:
-            return int(found.group())
+        if found and int(found.group()[:9]) > 0:
+            # Some count what was granted on all machines together.
+            return min(int(found.group()[:9]), max(32, 4 * (os.cpu_count() or 1)))
     try:
         cpus = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system

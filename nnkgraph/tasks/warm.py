@@ -118,8 +118,10 @@ def _opened(folder: Path, *, check: bool) -> Path:
     try:
         if not check:
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        place = folder.resolve(strict=True)
+        place = Path(os.path.realpath(folder, strict=True))
         reason = cache.distrust(place, *place.parents)
+    except FileExistsError as error:
+        raise OutputError(f"{folder}: is no directory") from error
     except OSError as error:
         raise OutputError(f"{folder}: {error.strerror}".lower()) from error
     if reason:

@@ -21,6 +21,13 @@ def test_g05_the_scheduler_decides(monkeypatch, name, value, count):
     assert limits.granted_cpus() == count
 
 
+@pytest.mark.parametrize("value", ["100000", "9" * 5000])
+def test_g05_what_other_machines_have_is_no_help_here(monkeypatch, value):
+    monkeypatch.setenv("NSLOTS", value)
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    assert limits.granted_cpus() == 64
+
+
 @pytest.mark.parametrize("value", ["", "0", "many"])
 def test_g05_a_variable_without_a_number_is_ignored(monkeypatch, value):
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", value)

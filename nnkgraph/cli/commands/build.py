@@ -149,8 +149,8 @@ def _check_names(job: _Job) -> formats.Place | None:
     outcome.check_report(job.report, job.output, job.files)
     for name in (job.output, job.report):
         if job.resume and name and not formats.is_stream(name):
-            parents = Path(name).resolve().parents
-            if Path(job.resume).resolve() in parents:
+            parents = Path(os.path.realpath(name)).parents
+            if Path(os.path.realpath(job.resume)) in parents:
                 raise ParameterError(
                     f"{name}: is in the directory of --resume, which is removed once "
                     "the graph is written; name another"

@@ -59,7 +59,14 @@ _OF_NODES = ("labels", "clusters", "audit", "values")
     show_default="30,-60",
     help="Where a 3-D picture is seen from, in degrees.",
 )
-@click.option("--title", metavar="TEXT", help="What stands above the picture.")
+@click.option(
+    "--title",
+    # Bytes that are no text cannot be drawn.
+    type=types.Parsed(
+        "TEXT", lambda word: word.encode("utf-8", "backslashreplace").decode()
+    ),
+    help="What stands above the picture.",
+)
 @options.for_features
 @options.shared("no_clobber")
 def command(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from nnkgraph import formats
 from nnkgraph.cli import options, outcome, talk
 from nnkgraph.cli.files import Files, folder_of, read_graph
-from nnkgraph.errors import InputError, NnkGraphError, ParameterError
+from nnkgraph.errors import InputError, NnkGraphError, ParameterError, ResourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from nnkgraph.build.update import Change
     from nnkgraph.data import Features, Graph
@@ -117,7 +118,7 @@ def command(
         shared_dir=folder_of(asked.output),
         progress=run,
     )
-    with run.within(memory):
+    with run.within(memory), _alone(asked) as check:
         with run("read"):
             inputs = _read(asked, files)
         change, written = _planned(asked, inputs)
@@ -126,15 +127,64 @@ def command(
             return
         _check_room(asked, inputs, change)
         made = updated(inputs.graph, change, how, asked.graph)
-        first = None
+        write = None
         if asked.write_features is not None and not written:
-            first = _writer(asked, inputs, change)
+            write = _writer(asked, inputs, change)
+
+        def first(outputs: Outputs) -> None:
+            if write is not None:
+                write(outputs)
+            check()
+
         with run("write"):
             formats.write_graph(asked.output, made, first=first)
     full = outcome.write_report(report, made.report.as_dict(), run)
     outcome.say_result(asked.graph, asked.output, {**full, "notes": []})
     _say(asked, full["update"], made)
     outcome.check_quality(asked.output, full)
+
+
+@contextmanager
+def _alone(asked: _Asked) -> Iterator[Callable[[], None]]:
+    """Let no other run replace the graph meanwhile: what it added would be lost.
+
+    Gives a function that looks once more, for those that know of no lock.
+    """
+    if not _same(asked.output, asked.graph) or formats.is_stream(asked.graph):
+        yield lambda: None
+        return
+    try:
+        handle = os.open(asked.graph, os.O_RDONLY)
+    except (OSError, ValueError):  # which is said where it is read
+        yield lambda: None
+        return
+    try:
+        with suppress(OSError):  # not every file system has locks
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ResourceError(
+                    f"{asked.graph}: another run is updating it; wait for that, and "
+                    "run this again"
+                ) from error
+        known = _identity(os.fstat(handle))
+
+        def check() -> None:
+            with suppress(FileNotFoundError):
+                if _identity(os.stat(asked.graph)) != known:  # noqa: PTH116
+                    raise InputError(
+                        f"{asked.graph}: was changed while it was updated, and stays "
+                        "as it is now; run this again"
+                    )
+
+        check()  # it may have been replaced just before it was locked
+        yield check
+    finally:
+        os.close(handle)
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _check_names(asked: _Asked, files: Files, report: str | None) -> None:

@@ -12,7 +12,6 @@ import os
 import platform
 import signal
 import ssl
-import tempfile
 import time
 import warnings
 import weakref
@@ -27,7 +26,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import nnkgraph
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime import executors
-from nnkgraph.runtime.arrays import AnyArray, Keeper, scratch_folder, shared_with
+from nnkgraph.runtime.arrays import (
+    AnyArray,
+    Keeper,
+    scratch_folder,
+    shared_with,
+    temporary_place,
+)
 from nnkgraph.runtime.executors import processes
 
 if TYPE_CHECKING:
@@ -485,7 +490,7 @@ class Dask:
             else:
                 memory = stack.enter_context(shared_with(workers))
                 client = stack.enter_context(_local_cluster(workers, self.timeout))
-            parents = [tempfile.gettempdir(), shared_dir or ".", "."]
+            parents = [temporary_place(), shared_dir or ".", "."]
             setup, addresses = _set_up_workers(
                 stack,
                 client,

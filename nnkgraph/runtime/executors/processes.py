@@ -29,7 +29,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnkgraph.errors import ParameterError, ResourceError
-from nnkgraph.runtime.arrays import SHORT, Keeper, scratch_folder, shared_with
+from nnkgraph.runtime.arrays import (
+    SHORT,
+    Keeper,
+    make_held,
+    scratch_folder,
+    shared_with,
+)
 from nnkgraph.runtime.executors import Executor, FilePool, Pool, forget_maps
 from nnkgraph.runtime.limits import files_left, processes_left
 
@@ -51,6 +57,7 @@ _LONGEST_PATH = 70
 _TASKS_PER_WORKER = 2
 """Tasks sent to a worker: one to do, and the next, so that it never waits."""
 
+_LONGEST_WAIT = 86_400.0
 _START_ATTEMPTS = 3
 _START_PAUSE = 0.2
 """Seconds between two attempts: until the system knows that a process is gone."""
@@ -150,7 +157,8 @@ class _ProcessPool(FilePool):
             busy: dict[Any, _Worker] = {
                 one.pipe: one for one in self._processes if one.tasks
             }
-            for pipe in wait(list(busy), left):
+            # The system cannot wait for more than a few centuries at once.
+            for pipe in wait(list(busy), left and min(left, _LONGEST_WAIT)):
                 busy[pipe].receive()
             self._send_tasks()
         return done
@@ -305,7 +313,7 @@ def _set_socket_folder(folder: str) -> None:
         # Before it is there: a signal may come in between.
         atexit.register(shutil.rmtree, sockets, ignore_errors=True)
         with suppress(OSError):  # then Python makes one
-            sockets.mkdir(mode=0o700)
+            make_held(str(sockets))
             config["tempdir"] = str(sockets)
 
 

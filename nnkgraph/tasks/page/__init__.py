@@ -21,6 +21,7 @@ import numpy as np
 from nnkgraph import __version__
 from nnkgraph.build.report import CERTIFICATE_LIMIT, description, support
 from nnkgraph.errors import InputError
+from nnkgraph.runtime.files import show
 from nnkgraph.tasks.laplacian import pieces
 from nnkgraph.tasks.page.drawing import drawn_facts
 from nnkgraph.tasks.plot import histograms
@@ -262,7 +263,7 @@ def written(name: str, facts: dict[str, Any]) -> str:
     style, script = part("page.css"), "".join(map(part, _SCRIPTS))
     data = json.dumps(facts, allow_nan=False, separators=(",", ":"), sort_keys=True)
     parts = {
-        "title": html.escape(PurePath(name).name),
+        "title": html.escape(show(PurePath(name).name)),
         "style": style,
         "style hash": _hash(style),
         "script": script,

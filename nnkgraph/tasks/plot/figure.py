@@ -30,6 +30,11 @@ def new_figure(width: float, height: float) -> Any:
         raise ResourceError(
             "pictures need matplotlib: pip install 'nnkgraph[plot]'"
         ) from error
+    except ValueError as error:
+        raise ParameterError(
+            f"matplotlib cannot start: {error}; look at MPLBACKEND, MATPLOTLIBRC and "
+            "matplotlibrc"
+        ) from error
     return Figure(figsize=(width, height), layout="constrained")
 
 
