@@ -1,0 +1,142 @@
+"""Which test reaches which line, and how long it takes: measured and kept."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import sys
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from mutants.sites import ROOT
+from mutants.trial import BUILD, Copy, Job, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mutants.sites import Mutant
+
+COMPILED = (
+    "build/*", "cli/test_growing", "data/*", "kernels/*", "methods/test_[!u]*",
+    "search/*", "tasks/test_verify", "tasks/test_neighbors",
+)  # fmt: skip
+"""Tests of what is broken here, below tests/, in the order of their rooms."""
+
+PLAIN = ("build/test_[!rs]*", "build/test_symmetrize", "kernels/test_distance",
+    "methods/test_[!u]*", "search/*")  # fmt: skip
+"""Those that are worth their time in plain Python, where compiled code is broken."""
+
+LONGEST = {False: 60, True: 20}
+"""Seconds that a test may take, by whether in plain Python; others are left out."""
+
+
+class Map:
+    """The tests that pass as the package is, by the lines that they reach."""
+
+    def __init__(self, *, plain: bool) -> None:
+        self.seconds: dict[str, float] = {}
+        self.by_line: dict[tuple[str, int], list[str]] = defaultdict(list)
+        self.plain = plain
+
+    def add(self, report: list[dict]) -> None:
+        """Take what a run of tests has reported."""
+        for one in report:
+            if one["passed"]:
+                self.seconds[one["test"]] = one["seconds"]
+                for path, lines in one["lines"].items():
+                    for line in lines:
+                        self.by_line[path, line].append(one["test"])
+
+    def tests(self, mutant: Mutant, most: float) -> list[str]:
+        """Return tests that may notice, the quickest first, within a time."""
+        lines = [(mutant.path, line) for line in mutant.lines]
+        for name in mutant.names:
+            lines += _used(name)
+        found = {test for line in lines for test in self.by_line.get(line, ())}
+        if mutant.inside == "" and not found:
+            found = {
+                test
+                for (path, _), tests in self.by_line.items()
+                if path == mutant.path
+                for test in tests
+            }
+        chosen, total = [], 0.0
+        for test in sorted(found, key=lambda one: (self.seconds[one], one)):
+            total += self.seconds[test]
+            if chosen and total > most:
+                break
+            chosen.append(test)
+        return chosen
+
+
+@functools.cache
+def _texts() -> dict[str, list[str]]:
+    paths = sorted((ROOT / "nnkgraph").rglob("*.py"))
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text().splitlines()
+        for path in paths
+    }
+
+
+@functools.cache
+def _used(name: str) -> list[tuple[str, int]]:
+    """Return every line of the package that has a name in it."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return [
+        (path, number)
+        for path, lines in _texts().items()
+        for number, line in enumerate(lines, 1)
+        if word.search(line)
+    ]
+
+
+def test_files(*, plain: bool) -> list[Path]:
+    """Return the test files for either kind of change."""
+    patterns = PLAIN if plain else COMPILED
+    found = {
+        path: None
+        for pattern in patterns
+        for path in sorted((ROOT / "tests").glob(f"{pattern}.py"))
+        if path.name.startswith("test_")
+    }
+    return list(found)
+
+
+def measure(copies: list[Copy], *, plain: bool) -> Map:
+    """Return the map; tests are run only where they or the package have changed."""
+    state = hashlib.sha256()
+    for path in sorted((ROOT / "nnkgraph").rglob("*.py")):
+        state.update(path.read_bytes())
+    folder = BUILD / ("plain" if plain else "compiled")
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs, kept = [], {}
+    for path in test_files(plain=plain):
+        name = path.relative_to(ROOT).as_posix()
+        digest = hashlib.sha256(state.digest() + path.read_bytes()).hexdigest()[:16]
+        kept[name] = folder / f"{path.parent.name}-{path.stem}-{digest}.json"
+        if not kept[name].exists():
+            longest = LONGEST[plain]
+            job = Job([name], plain, 1200, first=False, cover=True, longest=longest)
+            jobs.append(job)
+    found = Map(plain=plain)
+    for number, job in enumerate(run(jobs, copies), 1):
+        report = job.report
+        (name,) = job.tests
+        passed = sum(bool(one["passed"]) for one in report)
+        print(
+            f"[{number}/{len(jobs)}] {name}: {passed} of {len(report)} tests pass"
+            f"{' in plain Python' * plain}",
+            file=sys.stderr,
+            flush=True,
+        )
+        if not report:
+            sys.exit(f"{name} cannot be run:\n{job.told}")
+        place = kept[name]
+        for old in folder.glob(f"{place.stem[:-17]}-????????????????.json"):
+            old.unlink()
+        place.write_text(json.dumps(report))
+    for place in kept.values():
+        found.add(json.loads(place.read_text()))
+    return found
