@@ -265,7 +265,7 @@ def _switch_off() -> None:
 
 
 class _Watch:
-    """A plug-in of pytest: picks tests, puts them in order, writes down what happens."""
+    """A plug-in of pytest: picks tests, puts them in order, notes what happens."""
 
     def __init__(self, job: Job) -> None:
         self.job = job

@@ -1,4 +1,4 @@
-"""Breaking the package on purpose: what is drawn, what is explained, what is noticed."""
+"""Breaking the package on purpose: what is drawn, and what is explained."""
 
 import ast
 from collections import Counter
