@@ -24,12 +24,17 @@ LAST = BUILD / "last.json"
 MISSED = {"survived", "unreached"}
 
 
+def in_plain_python(mutant: Mutant) -> bool:
+    """Say whether a change concerns the compiler."""
+    return mutant.compiled and holds_compiled(ROOT / mutant.path)
+
+
 def jobs_of(
     mutants: list[Mutant], maps: dict[bool, Map], most: float, found: dict
 ) -> Iterator[Job]:
     """Yield the tests of each change; what none reaches is noted at once."""
     for mutant in mutants:
-        plain = mutant.compiled and holds_compiled(ROOT / mutant.path)
+        plain = in_plain_python(mutant)
         tests = maps[plain].tests(mutant, most)
         if not tests:
             found[mutant] = "unreached"
@@ -101,9 +106,12 @@ def main() -> None:
     prepare()
     BUILD.mkdir(parents=True, exist_ok=True)
     copies = [Copy.make(f"copy-{number}") for number in range(options.jobs)]
-    maps = {plain: measure(copies, plain=plain) for plain in (False, True)}
-    start = time.monotonic()
     waiting = [one for one in mutants if one not in found]
+    maps = {
+        plain: measure(copies, plain=plain)
+        for plain in sorted({in_plain_python(one) for one in waiting})
+    }
+    start = time.monotonic()
     for job in run(jobs_of(waiting, maps, options.most, found), copies):
         mutant = job.mutant
         found[mutant] = job.result
@@ -113,10 +121,11 @@ def main() -> None:
             file=sys.stderr,
             flush=True,
         )
+        if found[mutant] in MISSED:
+            print(show(mutant, found[mutant]), file=sys.stderr, flush=True)
     missed = [one for one in mutants if found[one] in MISSED]
     LAST.write_text(json.dumps([one.key for one in missed], indent=1) + "\n")
-    for mutant in missed:
-        print(show(mutant, found[mutant]))
+    print("\n".join(show(mutant, found[mutant]) for mutant in missed))
     print("\n".join(table(found, time.monotonic() - start)))
     for key in sorted(one.key for one in found if one.key in known):
         if options.explained and key not in {one.key for one in missed}:

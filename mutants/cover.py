@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from mutants.sites import ROOT
@@ -25,6 +26,9 @@ COMPILED += ("search/*", "tasks/test_neighbors", "tasks/test_verify")
 PLAIN = ("build/test_build", "build/test_query", "build/test_symmetrize")
 PLAIN += ("kernels/test_distance", "methods/test_methods", "methods/test_qp", "search/*")
 """Those that are worth their time in plain Python, where compiled code is broken."""
+
+_FIRST = 4.0
+"""Seconds of tests of the file that has most of them, which are run before others."""
 
 LONGEST = {False: 60, True: 20}
 """Seconds that a test may take, by whether in plain Python; others are left out."""
@@ -60,13 +64,29 @@ class Map:
                 if path == mutant.path
                 for test in tests
             }
-        chosen, total = [], 0.0
-        for test in sorted(found, key=lambda one: (self.seconds[one], one)):
-            total += self.seconds[test]
-            if chosen and total > most:
-                break
-            chosen.append(test)
-        return chosen
+        quickest = sorted(found, key=lambda one: (self.seconds[one], one))
+        files = Counter(one.partition("::")[0] for one in quickest)
+        if not files:
+            return []
+        # One file to begin with: it takes time to read all of them.
+        (own, _), *_ = sorted(files.items(), key=lambda one: (-one[1], one[0]))
+        first = [one for one in quickest if one.startswith(f"{own}::")]
+        first = self._within(first, min(most, _FIRST))
+        rest = [one for one in quickest if one not in {*first}]
+        return first + self._within(rest, most - self.total(first))
+
+    def total(self, tests: list[str]) -> float:
+        """Return the seconds that tests take together."""
+        return sum(self.seconds[one] for one in tests)
+
+    def _within(self, tests: list[str], most: float) -> list[str]:
+        """Return as many tests as there is time for, one at least."""
+        ends = itertools.accumulate(self.seconds[one] for one in tests)
+        return [
+            one
+            for at, (one, end) in enumerate(zip(tests, ends, strict=True))
+            if at == 0 or end <= most
+        ]
 
 
 @functools.cache

@@ -240,8 +240,12 @@ def _child(job: Job) -> int:
     options += [f"--timeout={job.longest}"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     options += ["-x"] if job.first else []
-    files = dict.fromkeys(one.partition("::")[0] for one in job.tests)
-    return int(pytest.main([*options, *files], plugins=[watcher]))
+    files = list(dict.fromkeys(one.partition("::")[0] for one in job.tests))
+    for some in (files[:1], files) if len(files) > 1 else (files,):
+        code = int(pytest.main([*options, *some], plugins=[watcher]))
+        if code:
+            break
+    return code
 
 
 def _sources() -> dict[str, bytes]:
@@ -290,7 +294,8 @@ class _Watch:
         items[:] = [
             one
             for one in items
-            if one.nodeid in self.order or one.nodeid.partition("::")[0] in whole
+            if one.nodeid not in self.seconds  # run before
+            and (one.nodeid in self.order or one.nodeid.partition("::")[0] in whole)
         ]
         items.sort(key=lambda one: self.order.get(one.nodeid, -1))
 
