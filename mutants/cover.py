@@ -123,22 +123,18 @@ def test_files(*, plain: bool) -> list[Path]:
 
 
 def measure(copies: list[Copy], *, plain: bool) -> Map:
-    """Return the map; tests are run only where they or the package have changed."""
-    state = hashlib.sha256()
-    for path in sorted((ROOT / "nnkgraph").rglob("*.py")):
-        state.update(path.read_bytes())
+    """Return the map; tests are run where they, or what they reach, have changed."""
     folder = BUILD / ("plain" if plain else "compiled")
     folder.mkdir(parents=True, exist_ok=True)
-    jobs, kept = [], {}
+    found, jobs = Map(plain=plain), []
     for path in test_files(plain=plain):
         name = path.relative_to(ROOT).as_posix()
-        digest = hashlib.sha256(state.digest() + path.read_bytes()).hexdigest()[:16]
-        kept[name] = folder / f"{path.parent.name}-{path.stem}-{digest}.json"
-        if not kept[name].exists():
+        if (report := _kept(folder, name)) is None:
             longest = LONGEST[plain]
             job = Job([name], plain, 1200, first=False, cover=True, longest=longest)
             jobs.append(job)
-    found = Map(plain=plain)
+        else:
+            found.add(report)
     for number, job in enumerate(run(jobs, copies), 1):
         report = job.report
         (name,) = job.tests
@@ -151,10 +147,33 @@ def measure(copies: list[Copy], *, plain: bool) -> Map:
         )
         if not report:
             sys.exit(f"{name} cannot be run:\n{job.told}")
-        place = kept[name]
-        for old in folder.glob(f"{place.stem[:-17]}-????????????????.json"):
-            old.unlink()
-        place.write_text(json.dumps(report))
-    for place in kept.values():
-        found.add(json.loads(place.read_text()))
+        _keep(folder, name, report)
+        found.add(report)
     return found
+
+
+def _place(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace('/', '-')}.json"
+
+
+def _digests(names: set[str]) -> dict[str, str]:
+    paths = {name: ROOT / name for name in sorted(names)}
+    return {
+        name: hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
+        for name, path in paths.items()
+    }
+
+
+def _kept(folder: Path, name: str) -> list[dict] | None:
+    """Return what the tests of a file reached, unless something is another now."""
+    place = _place(folder, name)
+    if not place.exists():
+        return None
+    known = json.loads(place.read_text())
+    return known["report"] if known["of"] == _digests(set(known["of"])) else None
+
+
+def _keep(folder: Path, name: str, report: list[dict]) -> None:
+    reached = {name} | {path for one in report for path in one["lines"]}
+    known = {"of": _digests(reached), "report": report}
+    _place(folder, name).write_text(json.dumps(known))

@@ -72,6 +72,8 @@ class Copy:
     """A copy of the package, and a folder for what its tests write."""
 
     folder: Path
+    original: dict[str, bytes]
+    """The modules as they were: files may be edited while this runs."""
 
     @classmethod
     def make(cls, name: str) -> Copy:
@@ -86,7 +88,10 @@ class Copy:
             ignore=shutil.ignore_patterns("__pycache__"),
         )
         compileall.compile_dir(folder / "nnkgraph", quiet=1)
-        return cls(folder)
+        modules = sorted((folder / "nnkgraph").rglob("*.py"))
+        return cls(
+            folder, {p.relative_to(folder).as_posix(): p.read_bytes() for p in modules}
+        )
 
     def put(self, path: str, source: bytes) -> None:
         """Replace a module; what was kept of its bytecode goes."""
@@ -124,7 +129,7 @@ class Job:
         """Begin in a child."""
         self.copy, self.started = copy, time.monotonic()
         if self.mutant:
-            source = (ROOT / self.mutant.path).read_bytes()
+            source = copy.original[self.mutant.path]
             copy.put(self.mutant.path, self.mutant.applied(source))
         sys.stdout.flush()
         self.child = os.fork()
@@ -152,7 +157,7 @@ class Job:
         _end(self.child)  # and what it has left behind
         self.seconds_taken = time.monotonic() - self.started
         if self.mutant:
-            self.copy.put(self.mutant.path, (ROOT / self.mutant.path).read_bytes())
+            self.copy.put(self.mutant.path, self.copy.original[self.mutant.path])
         code = os.waitstatus_to_exitcode(status)
         told = self.told
         if code == 0:
@@ -189,18 +194,21 @@ def run(jobs: Iterable[Job], copies: list[Copy]) -> Iterator[Job]:
     A job may have a method ``ready``, which is called with its copy before it starts.
     """
     waiting, free, running = iter(jobs), list(copies), []
-    while True:
-        while free and (job := next(waiting, None)) is not None:
-            copy = free.pop()
-            job.start(copy)
-            running.append(job)
-        if not running:
-            return
-        time.sleep(0.02)
-        for job in [one for one in running if one.over()]:
-            running.remove(job)
-            yield job
-            free.append(job.copy)
+    try:
+        while True:
+            while free and (job := next(waiting, None)) is not None:
+                job.start(free.pop())
+                running.append(job)
+            if not running:
+                return
+            time.sleep(0.02)
+            for job in [one for one in running if one.over()]:
+                running.remove(job)
+                free.append(job.copy)
+                yield job
+    finally:
+        for job in running:
+            _end(job.child)
 
 
 def _child(job: Job) -> int:
@@ -232,7 +240,7 @@ def _child(job: Job) -> int:
     if not job.plain:
         from nnkgraph.runtime import cache
 
-        was = _sources()
+        was = _sources(job.copy.original)
         cache._sources = lambda: was
     options = ["-q", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"]
     options += ["-p", "no:randomly", "--override-ini=addopts=", "-rN"]
@@ -248,13 +256,12 @@ def _child(job: Job) -> int:
     return code
 
 
-def _sources() -> dict[str, bytes]:
-    """Return what names the cache of the package as it is, not of the copy."""
-    home = ROOT / "nnkgraph"
+def _sources(original: dict[str, bytes]) -> dict[str, bytes]:
+    """Return what names the cache of the package as it was, not of what is broken."""
     return {
-        path.relative_to(home).as_posix(): path.read_bytes()
-        for path in sorted(home.rglob("*.py"))
-        if path == home / "runtime" / "jit.py" or holds_compiled(path)
+        path.removeprefix("nnkgraph/"): text
+        for path, text in original.items()
+        if path == "nnkgraph/runtime/jit.py" or _HOLDS_COMPILED.search(text)
     }
 
 

@@ -145,6 +145,19 @@ def test_what_needs_no_other_rows_is_sharded_at_once(x, tmp_path, settings):
     assert as_bytes(both, tmp_path) == as_bytes(plain, tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["search", "graph"])
+def test_all_rows_in_one_shard_are_one_run(x, tmp_path, kind):
+    settings = {**SEARCHED, "sigma": 0.8}
+    if kind == "search":
+        (only,) = parts(tmp_path, kind, x, 1, k=7, search="exact")
+        found, _ = merge_candidates(read_parts([only]), Stages())
+        plain = find_candidates(x, k=7)
+        assert np.array_equal(found.index, plain.index)
+    else:
+        both = merged(parts(tmp_path, kind, x, 1, **settings))
+        assert as_bytes(both, tmp_path) == as_bytes(build_graph(x, **settings), tmp_path)
+
+
 def rounded(a, b):
     """A kernel whose last digits depend on how many rows are asked about."""
     return np.exp(-np.square(a[:, None] - b).sum(-1)) * (1 + 1e-15 * len(a))
