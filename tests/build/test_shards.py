@@ -521,6 +521,32 @@ def test_a_description_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"rule": "pie"},
+        {"method": "no such"},
+        {"method": None},
+        {"method": "knn"},
+        {"min_degree": -1},
+        {"min_degree": None},
+        {"min_weight": -1e-9},
+        {"min_weight": 1e999},
+        {"sigma": "local"},
+        {"digits": -3},
+        {"weights": "heavy"},
+    ],
+    ids=str,
+)
+def test_settings_that_no_build_has_are_refused(x, tmp_path, change):
+    (path,) = parts(tmp_path, "graph", x, count=1, **SEARCHED, sigma=1.0)
+    part = read_part(path)
+    about = part.solve.about | {"settings": part.settings | change}
+    part = replace(part, solve=replace(part.solve, about=about))
+    with pytest.raises(InputError, match="its settings are damaged"):
+        merge_graph([part], Stages())
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("solve-", "evil-"),
