@@ -24,13 +24,14 @@ LAST = BUILD / "last.json"
 MISSED = {"survived", "unreached"}
 
 
-def in_plain_python(mutant: Mutant) -> bool:
-    """Say whether a change concerns the compiler."""
-    return mutant.compiled and holds_compiled(ROOT / mutant.path)
+def in_plain_python(mutant: Mutant) -> str:
+    """Return the target of a change that concerns the compiler, else nothing."""
+    concerned = mutant.compiled and holds_compiled(ROOT / mutant.path)
+    return mutant.target if concerned else ""
 
 
 def jobs_of(
-    mutants: list[Mutant], maps: dict[bool, Map], most: float, found: dict
+    mutants: list[Mutant], maps: dict[str, Map], most: float, found: dict
 ) -> Iterator[Job]:
     """Yield the tests of each change; what none reaches is noted at once."""
     for mutant in mutants:
@@ -108,7 +109,7 @@ def main() -> None:
     copies = [Copy.make(f"copy-{number}") for number in range(options.jobs)]
     waiting = [one for one in mutants if one not in found]
     maps = {
-        plain: measure(copies, plain=plain)
+        plain: measure(copies, plain)
         for plain in sorted({in_plain_python(one) for one in waiting})
     }
     start = time.monotonic()

@@ -19,13 +19,21 @@ if TYPE_CHECKING:
 
     from mutants.sites import Mutant
 
-COMPILED = ("build/*", "cli/test_growing", "data/test_s*", "methods/test_[!u]*")
-COMPILED += ("search/*", "tasks/test_neighbors", "tasks/test_verify")
-"""Tests of what is broken here, below tests/."""
+_TESTS = {
+    "": (
+        *("build/*", "cli/test_growing", "data/test_s*", "methods/test_[!u]*"),
+        *("search/*", "tasks/test_neighbors", "tasks/test_verify"),
+    ),
+    "connect": ("build/test_trust",),
+    "search": ("search/*",),
+    "solver": ("methods/test_methods", "methods/test_qp"),
+}
+"""Tests of what is broken here, below tests/; and those for compiled code of a target,
+which are worth their time in plain Python."""
 
-PLAIN = ("build/test_build", "build/test_query", "build/test_symmetrize")
-PLAIN += ("kernels/test_distance", "methods/test_methods", "methods/test_qp", "search/*")
-"""Those that are worth their time in plain Python, where compiled code is broken."""
+_LONGEST = 60, 15
+"""Seconds that a test may take, and in plain Python; those that take longer are left
+out."""
 
 _FIRST = 4.0
 """Seconds of tests of the file that has most of them, which are run before others."""
@@ -37,10 +45,9 @@ LONGEST = {False: 60, True: 20}
 class Map:
     """The tests that pass as the package is, by the lines that they reach."""
 
-    def __init__(self, *, plain: bool) -> None:
+    def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.by_line: dict[tuple[str, int], list[str]] = defaultdict(list)
-        self.plain = plain
 
     def add(self, report: list[dict]) -> None:
         """Take what a run of tests has reported."""
@@ -110,27 +117,26 @@ def _used(name: str) -> list[tuple[str, int]]:
     ]
 
 
-def test_files(*, plain: bool) -> list[Path]:
-    """Return the test files for either kind of change."""
-    patterns = PLAIN if plain else COMPILED
+def test_files(plain: str) -> list[Path]:
+    """Return the test files for changes of compiled code of a target, or for others."""
     found = {
         path: None
-        for pattern in patterns
+        for pattern in _TESTS[plain]
         for path in sorted((ROOT / "tests").glob(f"{pattern}.py"))
         if path.name.startswith("test_")
     }
     return list(found)
 
 
-def measure(copies: list[Copy], *, plain: bool) -> Map:
+def measure(copies: list[Copy], plain: str) -> Map:
     """Return the map; tests are run where they, or what they reach, have changed."""
-    folder = BUILD / ("plain" if plain else "compiled")
+    folder = BUILD / (plain or "compiled")
     folder.mkdir(parents=True, exist_ok=True)
-    found, jobs = Map(plain=plain), []
-    for path in test_files(plain=plain):
+    found, jobs = Map(), []
+    for path in test_files(plain):
         name = path.relative_to(ROOT).as_posix()
         if (report := _kept(folder, name)) is None:
-            longest = LONGEST[plain]
+            longest = _LONGEST[bool(plain)]
             job = Job([name], plain, 1200, first=False, cover=True, longest=longest)
             jobs.append(job)
         else:
@@ -141,7 +147,7 @@ def measure(copies: list[Copy], *, plain: bool) -> Map:
         passed = sum(bool(one["passed"]) for one in report)
         print(
             f"[{number}/{len(jobs)}] {name}: {passed} of {len(report)} tests pass"
-            f"{' in plain Python' * plain}",
+            f"{f' with {plain} in plain Python' if plain else ''}",
             file=sys.stderr,
             flush=True,
         )

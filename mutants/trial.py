@@ -2,8 +2,8 @@
 
 What is slow to import is imported once, here, and nothing of the package is: a child is
 there in no time and imports the copy. A change of compiled code is tried in plain
-Python, which computes the same to the last bit (``tests/uncompiled.py``); after any
-other change compiled code is that of the package, which is in the cache.
+Python, which computes the same to the last bit (``tests/uncompiled.py``); all other
+compiled code is that of the package, which is in the cache.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mutants.sites import ROOT
+from mutants.sites import ROOT, TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -106,7 +106,8 @@ class Job:
     """Tests to run in a child, in this order, and what came of it."""
 
     tests: list[str]
-    plain: bool
+    plain: str
+    """The target whose compiled functions are run in plain Python, if any."""
     seconds: float
     """Of processor time, at most."""
     first: bool = True
@@ -226,8 +227,6 @@ def _child(job: Job) -> int:
     os.chdir(ROOT)
     sys.path[:0] = [str(folder), str(ROOT), str(TESTS)]
     os.environ["PYTHONPATH"] = str(folder)
-    if job.plain:
-        _switch_off()
     import pytest
 
     watch: Callable[..., _Watch] = _Watch
@@ -237,11 +236,12 @@ def _child(job: Job) -> int:
     import nnkgraph
 
     assert Path(nnkgraph.__file__).is_relative_to(folder)
-    if not job.plain:
-        from nnkgraph.runtime import cache
+    from nnkgraph.runtime import cache
 
-        was = _sources(job.copy.original)
-        cache._sources = lambda: was
+    was = _sources(job.copy.original)
+    cache._sources = lambda: was
+    if job.plain:
+        _leave_out(job.plain)
     options = ["-q", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"]
     options += ["-p", "no:randomly", "--override-ini=addopts=", "-rN"]
     options += [f"--basetemp={folder / 'tmp'}", f"--rootdir={ROOT}"]
@@ -265,14 +265,40 @@ def _sources(original: dict[str, bytes]) -> dict[str, bytes]:
     }
 
 
-def _switch_off() -> None:
-    """Do without the compiler, as ``tests/uncompiled.py`` does."""
-    import numba
-    import uncompiled
+def _leave_out(target: str) -> None:
+    """Run the functions of a target in plain Python, and compile all others.
 
-    os.environ["NUMBA_DISABLE_JIT"] = "1"
-    numba.config.DISABLE_JIT = 1
-    uncompiled.stand_in()
+    Inner functions of others are compiled, too, and plain where plain Python calls them.
+    """
+    import numpy as np
+    from numba.core import extending
+
+    from nnkgraph.runtime import jit
+
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for pattern in TARGETS[target]
+        for path in (ROOT / "nnkgraph").glob(pattern)
+    }
+    compiled = jit.compiled
+
+    def but_for_some(function: Callable, *, inner: bool = False) -> Any:
+        if function.__module__ in names:
+            return function
+        made = compiled(function, inner=inner)
+        if inner:
+            made.__class__ = type(
+                "Both",
+                (type(made),),
+                {"__call__": lambda self, *args: self.py_func(*args)},
+            )
+        return made
+
+    jit.compiled = but_for_some
+    extending._Intrinsic.__call__ = lambda self, *args: getattr(
+        importlib.import_module("plain"), self._defn.__name__
+    )(*args)
+    np.seterr(all="ignore")  # compiled code does not warn
 
 
 class _Watch:

@@ -173,22 +173,17 @@ def results():
     return found
 
 
-def stand_in():
-    """Have plain Python do what only the compiler can; before anything is imported."""
+def main():
     import numba.extending
 
-    def intrinsic(written):
+    def stand_in(written):
         def call(*args):
             return getattr(importlib.import_module("plain"), written.__name__)(*args)
 
         return call
 
-    numba.extending.intrinsic = intrinsic
+    numba.extending.intrinsic = stand_in
     np.seterr(all="ignore")  # compiled code does not warn
-
-
-def main():
-    stand_in()
     np.savez(sys.argv[1], **results())
 
 
