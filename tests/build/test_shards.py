@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from nnkgraph import formats
 from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.build.shards import (
     Shard,
+    _check_groups,
     build_shard,
     merge_candidates,
     merge_graph,
@@ -26,6 +28,7 @@ from nnkgraph.build.shards import (
 )
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.archive import open_archive, write_archive
+from nnkgraph.runtime.checkpoint import Block
 from nnkgraph.runtime.files import open_source
 from nnkgraph.runtime.progress import Stages
 
@@ -567,6 +570,34 @@ def test_blocks_that_are_no_shard_are_refused(refused, x, tmp_path, old, new):
     with paths[1].open("wb") as stream:
         write_archive(stream, renamed)
     refused("graph-2.npz: ", *paths)
+
+
+@pytest.mark.parametrize(
+    ("row", "index", "good"),
+    [
+        ([0, 4], [[1, 2], [3, -1]], True),
+        ([], np.empty((0, 2)), True),
+        ([-1, 4], [[1, 2], [3, 0]], False),
+        ([0, 5], [[1, 2], [3, 0]], False),
+        ([4, 0], [[1, 2], [3, 2]], False),
+        ([4, 4], [[1, 2], [3, 2]], False),
+        ([0, 4], [[1, 5], [3, 0]], False),
+        ([0, 4], [[1, 2], [3, -2]], False),
+        ([0, 4], [[1, 0], [3, 2]], False),
+    ],
+)
+def test_lists_of_groups_are_of_rows_that_there_are(row, index, good):
+    arrays = {"row": np.array(row, int), "index": np.array(index, int)}
+    block = Block("groups", range(len(row)), arrays, name="part.npz")
+    refused = pytest.raises(InputError, match=r"part\.npz: its candidates are damaged")
+    with nullcontext() if good else refused:
+        _check_groups(block, 5)
+
+
+def test_an_empty_shard_can_be_read(x, tmp_path):
+    for path in parts(tmp_path, "search", x[:3], count=4, k=2, search="exact"):
+        part = read_part(path)
+        assert len(part.rows) in {0, 1}
 
 
 def test_h01_a_pickle_in_a_shard_is_never_loaded(refused, x, tmp_path):

@@ -218,6 +218,15 @@ def test_what_a_method_leaves_of_its_own_candidates_is_no_reason_to_grow():
     assert graph.report["outside"]["nodes"] == [0.0] * 45
 
 
+@pytest.mark.parametrize(("k", "outside"), [(4, 2), (5, 1), (6, 0)])
+def test_nothing_is_outside_only_where_all_rows_are_candidates(k, outside):
+    x = np.random.default_rng(8).normal(size=(7, 2))
+    bounds = build_graph(x, k=k, sigma=1.0, k_check=True).report["outside"]["nodes"]
+    distance = np.sort(np.square(x[:, None] - x).sum(-1), axis=1)[:, k]
+    expected = np.exp(-distance / 2) if outside else np.zeros(7)
+    assert bounds == pytest.approx(expected, rel=1e-12)
+
+
 def test_k_itself_may_be_the_most(digits):
     graph = build_graph(digits[:50], k=5, sigma=20.0, grow=0.01, max_k=5)
     assert graph.report["candidates_grown"] == 0
