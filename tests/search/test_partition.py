@@ -284,6 +284,7 @@ def test_rows_that_are_as_near_to_all_leaders_do_not_all_go_to_one():
 def test_sparse_rows_go_to_leaders_of_their_direction_and_ties_by_hash():
     rng = np.random.default_rng(0)
     full = rng.integers(1, 4, (600, 30)) * (rng.random((600, 30)) < 0.1)
+    full = full / 4  # lengths below 1 and above
     full[:40] = 0  # rows without a direction
     x, leaders = SparseRows.of(csr_array(full), ""), drawn(60, np.arange(600), 0, 0)
     with opened() as pool:
@@ -310,6 +311,40 @@ def test_groups_that_are_too_large_are_cut_and_lose_nobody(kind):
     assert np.diff(ends).max() <= 500
     assert set(cut.tolist()) == set(range(3000))
     assert ends[-1] == len(cut)
+
+
+def test_rows_of_a_group_that_is_cut_go_to_two_pieces_and_other_groups_stay():
+    x = np.random.default_rng(0).normal(size=(2000, 3))
+    rows, edges = np.arange(2000, dtype=np.int32), np.array([0, 700, 1400, 2000])
+    with opened() as pool:
+        wanted = Wanted(x, 5, "squared-distance", pool)
+        whole = cut_groups(wanted, rows, edges, 700, (0, 0))
+        cut, ends = cut_groups(wanted, rows[:1300], np.array([0, 600, 1300]), 699, (0,))
+    assert np.array_equal(whole[0], rows)
+    assert np.array_equal(whole[1], edges)
+    assert ends[1] == 600
+    assert np.array_equal(cut[:600], np.arange(600))
+    again = np.bincount(cut[600:], minlength=1300)[600:]
+    assert set(again.tolist()) <= {2, 4}
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_the_truth_is_that_of_brute_force(points):
+    rng = np.random.default_rng(1)
+    x, asked = rng.normal(size=(900, 3)), rng.normal(size=(400, 3))
+    with opened() as pool:
+        wanted = Wanted(x, 6, "squared-distance", pool)
+        truth = Truth.of_points(wanted, asked) if points else Truth.of(wanted)
+    rows = asked if points else x
+    far = np.square(rows[:, None] - x).sum(-1)
+    if not points:
+        np.fill_diagonal(far, np.inf)
+    index = np.argsort(far, axis=1)[:, :6]
+    assert np.array_equal(np.sort(truth.index), np.sort(index[truth.rows]))
+    for known, last in ((truth.rows, truth.last), (truth.judging, truth.judged)):
+        assert len(known) == len(last) > 0
+        assert last == pytest.approx(np.sort(far[known], axis=1)[:, 5], rel=1e-12)
+    assert not set(truth.rows) & set(truth.judging)
 
 
 PLAN = Plan(60, 3, 2, 0.0, 1e9)
