@@ -99,11 +99,8 @@ def main() -> None:
     else:
         mutants = drawn(options.count, options.seed, options.only)
     known = equivalent.read()
-    found = {
-        one: "equivalent"
-        for one in mutants
-        if one.key in known and not options.explained
-    }
+    explained = {one for one in mutants if known.keys() & equivalent.reasons(one)}
+    found = dict.fromkeys(() if options.explained else explained, "equivalent")
     prepare()
     BUILD.mkdir(parents=True, exist_ok=True)
     copies = [Copy.make(f"copy-{number}") for number in range(options.jobs)]
@@ -128,9 +125,9 @@ def main() -> None:
     LAST.write_text(json.dumps([one.key for one in missed], indent=1) + "\n")
     print("\n".join(show(mutant, found[mutant]) for mutant in missed))
     print("\n".join(table(found, time.monotonic() - start)))
-    for key in sorted(one.key for one in found if one.key in known):
-        if options.explained and key not in {one.key for one in missed}:
-            print(f"explained, but a test notices: {key}")
+    if options.explained:
+        for one in sorted(explained - {*missed}, key=lambda one: one.key):
+            print(show(one, "explained, but a test notices"))
     if score(Counter(found.values())) < options.least:
         sys.exit(f"the score is below {options.least}")
 

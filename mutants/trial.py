@@ -169,7 +169,9 @@ class Job:
             self.result = "killed"
             lines = told.splitlines()
             noticed = [one for one in self.report if not one["passed"]]
-            self.reason = noticed[0]["test"] if noticed else (lines or ["?"])[-1]
+            self.reason = f"ended by signal {-code}" if code < 0 else (lines or ["?"])[-1]
+            if noticed:
+                self.reason = noticed[0]["test"]
         return True
 
     @property
@@ -251,9 +253,9 @@ def _child(job: Job) -> int:
     files = list(dict.fromkeys(one.partition("::")[0] for one in job.tests))
     for some in (files[:1], files) if len(files) > 1 else (files,):
         code = int(pytest.main([*options, *some], plugins=[watcher]))
-        if code:
-            break
-    return code
+        if code not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}:
+            return code
+    return 0 if watcher.seconds else 4
 
 
 def _sources(original: dict[str, bytes]) -> dict[str, bytes]:
