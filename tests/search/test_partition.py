@@ -30,7 +30,7 @@ from nnkgraph.search._leaders import (
 )
 from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of, whole_price
-from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
+from nnkgraph.search._refine import _factors, mark_new, refine_rows, share_pass, turned
 from nnkgraph.search.exact import interval
 from nnkgraph.search.partition import Partition, _query_round, _Work
 
@@ -234,6 +234,18 @@ def test_refinement_goes_on_where_its_room_ended(sparse):
     tight = refined(x, 5, nothing, index, score, base, room=300)
     assert np.array_equal(roomy[0], tight[0])
     assert (roomy[0] != index).any()
+
+
+@pytest.mark.parametrize("base", ["squared-distance", "l1-distance"])
+@pytest.mark.parametrize("d", [1, 40, 5000, 2**23])
+def test_bounds_allow_for_all_that_float32_may_lose(base, d):
+    share, scale, lost = _factors(d, base, 3)
+    margin = 1.0 - share if base == "squared-distance" else -share
+    assert margin >= (2 * d + 24) * 2.0**-24  # as is derived there
+    if d < 10_000:
+        assert margin <= 1.1 * (2 * d + 24) * 2.0**-24
+    assert scale == (2.0**-6 if base == "squared-distance" else 2.0**-3)
+    assert lost >= (d + 16) * (2.0**-140 + 5e-324)
 
 
 def test_who_has_a_row_is_put_down_new_ones_first_then_by_place():
