@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
+import os
+import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -103,7 +107,10 @@ def main() -> None:
     found = dict.fromkeys(() if options.explained else explained, "equivalent")
     prepare()
     BUILD.mkdir(parents=True, exist_ok=True)
-    copies = [Copy.make(f"copy-{number}") for number in range(options.jobs)]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children end, too
+    folder = f"run-{os.getpid()}"
+    copies = [Copy.make(f"{folder}/{number}") for number in range(options.jobs)]
+    atexit.register(shutil.rmtree, BUILD / folder, ignore_errors=True)
     waiting = [one for one in mutants if one not in found]
     maps = {
         plain: measure(copies, plain)

@@ -31,7 +31,7 @@ _TESTS = {
 """Tests of what is broken here, below tests/; and those for compiled code of a target,
 which are worth their time in plain Python."""
 
-_LONGEST = 60, 15
+_LONGEST = 60, 10
 """Seconds that a test may take, and in plain Python; those that take longer are left
 out."""
 

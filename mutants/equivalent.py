@@ -27,4 +27,8 @@ def read() -> dict[tuple[str, str, str, str], str]:
 def reasons(mutant: Mutant) -> list[tuple[str, str, str, str]]:
     """Return the keys that may explain a mutant: the line's, and its function's."""
     path, inside, was, now = mutant.key
-    return [(path, inside, was, now), (path, inside, was, ANY), (path, inside, ANY, ANY)]
+    return [
+        (path, inside, was, now),
+        (path, inside, was, ANY),
+        (path, inside, ANY, ANY),
+    ]

@@ -169,7 +169,9 @@ class Job:
             self.result = "killed"
             lines = told.splitlines()
             noticed = [one for one in self.report if not one["passed"]]
-            self.reason = f"ended by signal {-code}" if code < 0 else (lines or ["?"])[-1]
+            self.reason = (
+                f"ended by signal {-code}" if code < 0 else (lines or ["?"])[-1]
+            )
             if noticed:
                 self.reason = noticed[0]["test"]
         return True

@@ -158,7 +158,9 @@ def test_all_rows_in_one_shard_are_one_run(x, tmp_path, kind):
         assert np.array_equal(found.index, plain.index)
     else:
         both = merged(parts(tmp_path, kind, x, 1, **settings))
-        assert as_bytes(both, tmp_path) == as_bytes(build_graph(x, **settings), tmp_path)
+        assert as_bytes(both, tmp_path) == as_bytes(
+            build_graph(x, **settings), tmp_path
+        )
 
 
 def rounded(a, b):

@@ -88,7 +88,9 @@ def test_copies_have_the_candidates_of_their_first_row():
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_copies_hang_on_their_first_row(directed):
-    adjacency = csr_array(np.array([[0, 0.5, 0, 0], [0.5, 0, 0, 0.25], [0] * 4, [0] * 4]))
+    adjacency = csr_array(
+        np.array([[0, 0.5, 0, 0], [0.5, 0, 0, 0.25], [0] * 4, [0] * 4])
+    )
     graph = Graph(
         adjacency,
         {},
