@@ -377,7 +377,7 @@ def drawn(count: int, seed: int, only: list[str] | None = None) -> list[Mutant]:
     least = min(10, count // len(found))
     spare = max(count - least * len(found), 0)
     chosen, seen = [], 0
-    for target, some in found.items():
+    for some in found.values():
         before, seen = seen, seen + len(some)
         share = least + spare * seen // total - spare * before // total
         # By what they are, so that other changes of a module draw no others.

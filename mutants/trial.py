@@ -272,7 +272,7 @@ def _sources(original: dict[str, bytes]) -> dict[str, bytes]:
 def _leave_out(target: str) -> None:
     """Run the functions of a target in plain Python, and compile all others.
 
-    Inner functions of others are compiled, too, and plain where plain Python calls them.
+    Inner functions of others are compiled, too, and plain where plain Python calls.
     """
     import numpy as np
     from numba.core import extending

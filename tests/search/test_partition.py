@@ -31,7 +31,7 @@ from nnkgraph.search._leaders import (
 from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of, whole_price
 from nnkgraph.search._refine import _factors, mark_new, refine_rows, share_pass, turned
-from nnkgraph.search.exact import interval
+from nnkgraph.search.exact import interval, slack_of
 from nnkgraph.search.partition import Partition, _query_round, _Work
 
 
@@ -535,6 +535,17 @@ def test_intervals_are_wide_enough_for_what_was_never_seen():
     low, high = known["recall_interval"]
     assert (known["recall"], high) == (1.0, 1.0)
     assert 0.95 < low < 1.0
+    for hits in ([1.0, 1.0, 1.0, 0.2], [0.0, 0.0, 0.0, 0.8], [0.0] * 9):
+        low, high = interval(np.array(hits))["recall_interval"]
+        assert 0.0 <= low <= np.mean(hits) <= high <= 1.0
+
+
+@pytest.mark.parametrize("stored", [1, 3, 200])
+def test_products_of_sparse_rows_may_be_off_by_what_they_add_up(stored):
+    x = SparseRows.of(csr_array(np.eye(4, 200) + (np.arange(200) < stored)), "")
+    longest = int(np.diff(x.indptr).max())
+    assert slack_of(x) >= 2 * longest * 2.0**-50
+    assert slack_of(x) <= 40 * longest * 2.0**-50
 
 
 def test_few_rows_are_searched_exactly():
