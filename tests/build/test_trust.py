@@ -84,6 +84,12 @@ def test_bridges_that_tie_are_those_of_the_lowest_nodes():
     assert joined.bridges.tolist() == [list(min(pairs))]
 
 
+def test_of_bridges_that_tie_the_lower_end_counts_first():
+    # The smaller side asks, and finds row 0 with the highest of the others first.
+    x = [[y, 0.0] for y in range(5)] + [[y, 9.0] for y in (5, 4, 3, 2, 1, 0)]
+    assert build_graph(np.array(x), k=2, connect="mst").bridges.tolist() == [[0, 10]]
+
+
 def test_stored_candidates_of_a_copy_are_its_first_row(tmp_path):
     x = np.random.default_rng(0).normal(size=(40, 3))
     both = np.concatenate([x, x[[5, 5, 7]]])
