@@ -1,6 +1,7 @@
 """Search by partition: exact in groups, whoever computes them; a recall that holds."""
 
 from concurrent.futures import BrokenExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,9 +16,9 @@ from bench.data import manifold, topics
 from nnkgraph.data import SparseRows, pairs
 from nnkgraph.data.scaling import unit_rows
 from nnkgraph.data.sparse import share_rows
-from nnkgraph.errors import ParameterError
+from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.checkpoint import open_checkpoint
+from nnkgraph.runtime.checkpoint import Block, open_checkpoint
 from nnkgraph.runtime.executors import Here
 from nnkgraph.search import Wanted
 from nnkgraph.search._groups import GroupInputs, search_groups
@@ -32,7 +33,14 @@ from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of, whole_price
 from nnkgraph.search._refine import _factors, mark_new, refine_rows, share_pass, turned
 from nnkgraph.search.exact import interval, slack_of
-from nnkgraph.search.partition import Partition, _query_round, _Work
+from nnkgraph.search.partition import (
+    _PASS,
+    _ROUND,
+    Partition,
+    _check_kept,
+    _query_round,
+    _Work,
+)
 
 
 def opened(executor="serial", workers=1):
@@ -610,6 +618,54 @@ def test_a_damaged_checkpoint_is_not_taken_for_a_result(surface, tmp_path):
         other = worked(surface, checkpoint=kept)
         assert "damaged" in kept.warnings[0]
     assert np.array_equal(index, other[0])
+
+
+ABOUT = {"steps": "or", "recalls": [0.5, 0.9], "spent": 1.5, "tasks": 0}
+ABOUT |= {"passing": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "good"),
+    [
+        ({}, True),
+        ({"tasks": 3, "passing": True}, True),
+        ({"more": 1}, False),
+        ({"steps": 5}, False),
+        ({"steps": "ox"}, False),
+        ({"recalls": [0.5]}, False),
+        ({"recalls": [0.5, 1]}, False),
+        ({"spent": "all"}, False),
+        ({"tasks": -1}, False),
+        ({"index": 4}, False),
+        ({"index": -2}, False),
+        ({"index": 3}, True),
+        ({"begun": 4}, False),
+        ({"begun": -1}, True),
+    ],
+    ids=str,
+)
+def test_only_what_a_search_keeps_is_taken_for_its_state(change, good):
+    steps = {"o": _ROUND, "r": _PASS}
+    about = ABOUT | change
+    if isinstance(about["steps"], str):
+        about["steps"] = "".join(steps.get(one, one) for one in about["steps"])
+    arrays = {name: np.zeros((4, 2), int) for name in ("index", "begun")}
+    for name in set(arrays) & set(change):
+        arrays[name][1, 1] = about.pop(name)
+    block = Block("search", range(4), arrays, about, "search-0-4.npz")
+    refused = pytest.raises(InputError, match=r"search-0-4\.npz: its lists are damaged")
+    with nullcontext() if good else refused:
+        _check_kept(block)
+
+
+def test_rounds_beyond_the_plan_have_half_as_many_groups(surface):
+    with opened() as pool:
+        wanted = Wanted(surface, 10, "squared-distance", pool)
+        costs = Costs(6000, 16, 10, "squared-distance")
+        work = _Work(wanted, Truth.of(wanted), PLAN, costs)
+        many = [len(work._groups(number, 0.0)[0]) for number in range(PLAN.rounds + 1)]
+    assert PLAN.many == 3
+    assert many == [18_000, 18_000, 12_000]
 
 
 def test_queries_find_what_all_groups_of_their_leaders_have(surface):
