@@ -411,3 +411,48 @@ def test_the_slow_solver_proves_singular_problems_too(seed):
     packed = gram[np.tril_indices(12)][np.newaxis]
     gain = qp.solve(packed, cross[np.newaxis], np.ones((1, 12), bool))[2][0]
     assert cross @ theta - theta @ gram @ theta / 2 == pytest.approx(gain, abs=1e-9)
+
+
+@pytest.mark.parametrize("sigma", ["auto", "local", 9.0])
+@pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6])
+def test_weights_of_the_kernel_that_are_a_millionth_off_fail(digits, sigma, factor):
+    built = build_graph(digits, k=8, weights="kernel", sigma=sigma)
+    assert not verify(digits, built).failed
+    one, two = (int(ends[7]) for ends in built.adjacency.nonzero())
+
+    def change(matrix):
+        matrix[one, two] = matrix[two, one] = matrix[one, two] * factor
+
+    found = verify(digits, edited(built, change))
+    assert failed(found) == ["weights"]
+    assert found.failed[0].figures["wrong"] == 1
+    assert f"nodes {min(one, two)} and {max(one, two)}" in found.failed[0].text
+
+
+def test_what_was_compared_is_counted(digits, graph):
+    found = {check.name: check for check in verify(digits, graph).checks}
+    edges, n = graph.n_edges, len(digits)
+    assert found["weights"].figures["edges"] == edges
+    assert f"{edges} edges, largest difference" in found["weights"].text
+    assert found["edges"].figures["pairs"] >= edges
+    assert (found["edges"].figures["extra"], found["edges"].figures["missing"]) == (0, 0)
+    assert found["errors"].figures["nodes"] == n
+    assert found["distances"].figures["entries"] == graph.adjacency.nnz == 2 * edges
+    for name in ("errors", "distances", "weights"):
+        assert found[name].figures["wrong"] == 0
+        assert 0 <= found[name].figures["largest_difference"] < 1e-6
+    wrong = graph.errors.copy()
+    wrong[[4, 9]] += [0.25, -0.5]
+    (check,) = verify(digits, replace(graph, errors=wrong)).failed
+    assert check.figures["wrong"] == 2
+    assert check.figures["largest_difference"] == pytest.approx(0.5)
+    assert "first at node 4: " in check.text
+
+
+def test_weights_of_all_nodes_at_once_are_said_to_be_unchecked(digits):
+    x = digits[:90]
+    built = build_graph(x, k=8, method="kalofolias")
+    found = {check.name: check for check in verify(x, built).checks}
+    assert found["weights"].status == "not checked"
+    assert found["edges"].status == "ok"
+    assert found["edges"].text.startswith(f"{built.n_edges} edges, ")
