@@ -456,3 +456,31 @@ def test_weights_of_all_nodes_at_once_are_said_to_be_unchecked(digits):
     assert found["weights"].status == "not checked"
     assert found["edges"].status == "ok"
     assert found["edges"].text.startswith(f"{built.n_edges} edges, ")
+
+
+def test_candidates_that_are_there_twice_or_are_the_node_itself_fail(copied):
+    built = build_graph(copied, k=8, search="pynndescent", duplicates="keep")
+    listed = np.array(built.candidates)
+    for node, other in ((3, listed[3, 0]), (8, 8)):
+        listed[node, 5] = other
+    found = verify(copied, replace(built, candidates=listed))
+    check = next(c for c in found.checks if c.name == "candidates")
+    assert check.status == "FAILED"
+    assert check.figures["wrong"] == 2
+
+
+def test_a_sample_decides_about_edges_of_which_it_has_both_ends(digits):
+    built = build_graph(digits, k=8, symmetrize="mean")
+    drawn = np.random.default_rng(5).choice(len(digits), 60, replace=False)
+    inside = built.adjacency[drawn][:, drawn].nnz // 2
+    checks = {c.name: c for c in verify(digits, built, sample=60, seed=5).checks}
+    assert 0 < inside == checks["weights"].figures["edges"]
+    assert checks["weights"].figures["largest_difference"] < 1e-6
+
+
+def test_the_largest_difference_of_distances_is_told(digits, graph):
+    wrong = graph.distances.copy()
+    wrong[[3, 8]] += [0.5, -0.25]
+    (check,) = verify(digits, replace(graph, distances=wrong)).failed
+    assert check.figures["largest_difference"] == pytest.approx(0.5)
+    assert check.figures["wrong"] == 2
