@@ -435,7 +435,10 @@ def test_what_was_compared_is_counted(digits, graph):
     assert found["weights"].figures["edges"] == edges
     assert f"{edges} edges, largest difference" in found["weights"].text
     assert found["edges"].figures["pairs"] >= edges
-    assert (found["edges"].figures["extra"], found["edges"].figures["missing"]) == (0, 0)
+    assert (found["edges"].figures["extra"], found["edges"].figures["missing"]) == (
+        0,
+        0,
+    )
     assert found["errors"].figures["nodes"] == n
     assert found["distances"].figures["entries"] == graph.adjacency.nnz == 2 * edges
     for name in ("errors", "distances", "weights"):
@@ -484,3 +487,26 @@ def test_the_largest_difference_of_distances_is_told(digits, graph):
     (check,) = verify(digits, replace(graph, distances=wrong)).failed
     assert check.figures["largest_difference"] == pytest.approx(0.5)
     assert check.figures["wrong"] == 2
+
+
+def test_where_all_candidates_are_copies_the_bandwidth_is_one():
+    x = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 8, axis=0)
+    built = build_graph(x, k=4, sigma="auto", duplicates="keep")
+    assert built.report["sigma"] == 1.0
+    assert status(verify(x, built))["sigma"] == "ok"
+
+
+def test_a_sample_tells_how_far_off_a_bandwidth_may_be(digits):
+    x, m = digits.astype(float), 40
+    n = len(x)
+    built = build_graph(x, k=6, sigma="auto")
+    found = verify(x, built, sample=m, seed=2)
+    (check,) = (one for one in found.checks if one.name == "sigma")
+    drawn = np.random.default_rng(2).choice(n, m, replace=False)
+    far = np.sort(np.square(x[drawn][:, None] - x).sum(axis=2), axis=1)[:, 6]
+    each = np.sqrt(far) / 3
+    assert check.figures["derived"] == pytest.approx(each.mean(), rel=1e-12)
+    # Drawn without replacement: of all rows, the mean is known.
+    error = each.std(ddof=1) / np.sqrt(m) * np.sqrt((n - m) / (n - 1))
+    assert check.figures["standard_error"] == pytest.approx(error, rel=1e-9)
+    assert check.figures["nodes"] == m
