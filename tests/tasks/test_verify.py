@@ -15,11 +15,12 @@ import nnkgraph
 from nnkgraph import formats
 from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.build.symmetrize import RULES
-from nnkgraph.data import Features, Neighborhoods, SparseGram
+from nnkgraph.data import Features, Neighborhoods, SparseGram, SparseRows
 from nnkgraph.errors import InputError
 from nnkgraph.methods import qp
 from nnkgraph.tasks.verify import verify
-from nnkgraph.tasks.verify._slow import nonnegative
+from nnkgraph.tasks.verify._slow import Space, nonnegative
+from nnkgraph.tasks.verify.recipe import recipe_of
 
 FORMATS = ("npz", "tsv", "csv.gz", "edgelist", "graphml", "mtx")
 
@@ -510,3 +511,43 @@ def test_a_sample_tells_how_far_off_a_bandwidth_may_be(digits):
     error = each.std(ddof=1) / np.sqrt(m) * np.sqrt((n - m) / (n - 1))
     assert check.figures["standard_error"] == pytest.approx(error, rel=1e-9)
     assert check.figures["nodes"] == m
+
+
+def space_of(x, **options):
+    recipe = recipe_of(build_graph(x, k=4, **options), "graph")
+    return Space.of(Features.of(x).x, recipe)
+
+
+@pytest.mark.parametrize("d", [2, 30])
+def test_only_whole_numbers_that_are_small_have_no_rounding(d):
+    whole = np.random.default_rng(0).integers(-9, 9, (30, d)).astype(float)
+    assert space_of(whole).rounding == 0.0
+    for x in (whole / 3, whole * 2.0**26):
+        assert d * 2.0**-52 <= space_of(x).rounding <= 40 * d * 2.0**-52
+
+
+def test_the_longest_row_is_what_errors_are_measured_by():
+    x = np.random.default_rng(0).normal(size=(30, 5)) + 4
+    product = space_of(x, kernel="linear")
+    assert product._longest == pytest.approx(np.square(x).sum(axis=1).max())
+    moved = np.square(x - x.mean(axis=0)).sum(axis=1)
+    assert space_of(x)._longest == pytest.approx(moved.max())
+    thin = np.where(x > 4.2, x, 0.0)
+    kept = Features(SparseRows.of(csr_array(thin), ""))
+    recipe = recipe_of(build_graph(kept, k=4, kernel="linear"), "graph")
+    longest = Space.of(kept.x, recipe)._longest
+    assert longest == pytest.approx(np.square(thin).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard"])
+def test_scales_that_a_graph_does_not_tell_are_taken_of_the_rows(digits, scale):
+    x = digits[:120]
+    built = build_graph(x, k=6, scale=scale)
+    told = {k: v for k, v in built.provenance.items() if k != "scaling"}
+    assert "scaling" in built.provenance
+    assert not verify(x, replace(built, provenance=told)).failed
+
+
+def test_tiny_rows_are_no_copies(copied):
+    x = copied * 1e-20
+    assert not verify(x, build_graph(x, k=6)).failed
