@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _TESTS = {
     "": (
-        *("build/*", "cli/test_growing", "data/test_s*", "methods/test_[!u]*"),
+        *("build/*", "cli/test_growing", "data/test_[ps]*", "kernels/*"),
+        "methods/test_[!u]*",
         *("search/*", "tasks/test_neighbors", "tasks/test_verify"),
     ),
     "connect": ("build/test_trust",),

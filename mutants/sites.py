@@ -194,8 +194,10 @@ class _Finder(ast.NodeVisitor):
         if node.name in WORDS:
             return
         names = {one.id for one in node.decorator_list if isinstance(one, ast.Name)}
+        if "intrinsic" in names:  # in the compiler's own language: plain Python has none
+            return
         self.inside.append(node.name)
-        self.compiled.append(bool(names & {"compiled", "inner", "intrinsic"}))
+        self.compiled.append(bool(names & {"compiled", "inner"}))
         self.functions += 1
         self.generic_visit(node)
         self.functions -= 1

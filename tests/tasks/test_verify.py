@@ -539,6 +539,16 @@ def test_the_longest_row_is_what_errors_are_measured_by():
     assert longest == pytest.approx(np.square(thin).sum(axis=1).max())
 
 
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("c", [0.0, 0.3])
+def test_products_of_either_sign_pass(degree, c):
+    x = np.random.default_rng(degree).normal(size=(90, 4))
+    built = build_graph(x, k=6, kernel=f"polynomial:degree={degree},c={c}")
+    found = verify(x, built)
+    assert not found.failed
+    assert status(found)["candidates"] == status(found)["weights"] == "ok"
+
+
 @pytest.mark.parametrize("scale", ["minmax", "standard"])
 def test_scales_that_a_graph_does_not_tell_are_taken_of_the_rows(digits, scale):
     x = digits[:120]
