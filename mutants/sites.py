@@ -194,7 +194,7 @@ class _Finder(ast.NodeVisitor):
         if node.name in WORDS:
             return
         names = {one.id for one in node.decorator_list if isinstance(one, ast.Name)}
-        if "intrinsic" in names:  # in the compiler's own language: plain Python has none
+        if "intrinsic" in names:  # in the compiler's own language
             return
         self.inside.append(node.name)
         self.compiled.append(bool(names & {"compiled", "inner"}))
@@ -208,9 +208,11 @@ class _Finder(ast.NodeVisitor):
         if "Protocol" in {getattr(one, "id", "") for one in node.bases}:
             return
         self.inside.append(node.name)
+        self.compiled.append(False)
         for one in node.body:
             self.visit(one)
         self.inside.pop()
+        self.compiled.pop()
 
     # Statements
 

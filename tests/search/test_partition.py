@@ -168,7 +168,9 @@ def refined(x, k, before, index, score, base, room=1 << 14):
         now, values = lists.open()
         now[:], values[:] = index, score
         begun, new = now.copy(), np.empty(now.shape, bool)
-        mark_new(before.astype(now.dtype), begun, new)
+        assert mark_new(before.astype(now.dtype), begun, new) == new.sum()
+        was = (begun[:, :, None] == before[:, None, :]).any(axis=2)
+        assert np.array_equal(new, (begun >= 0) & ~was)
         order = np.arange(len(x), dtype=np.int32)
         shared = share_rows(pool, x)
         who = turned(begun, new, np.empty(begun.size, np.int32))
