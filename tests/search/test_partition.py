@@ -32,6 +32,7 @@ from nnkgraph.search._leaders import (
 from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of, whole_price
 from nnkgraph.search._refine import _factors, mark_new, refine_rows, share_pass, turned
+from nnkgraph.search._reservoir import WIDTH, scan, scan_both, settle
 from nnkgraph.search.exact import interval, slack_of
 from nnkgraph.search.partition import (
     _PASS,
@@ -244,6 +245,63 @@ def test_refinement_goes_on_where_its_room_ended(sparse):
     tight = refined(x, 5, nothing, index, score, base, room=300)
     assert np.array_equal(roomy[0], tight[0])
     assert (roomy[0] != index).any()
+
+
+def reservoirs(n, keep, dtype):
+    room = keep + 2 * WIDTH + 3
+    index, filled = np.full((n, room), -1, np.int32), np.zeros(n, np.int64)
+    return np.empty((n, room), dtype), index, filled, np.full(n, np.inf, dtype)
+
+
+def assert_smallest(kept, sums):
+    """The smallest of every row, where all differ, and a limit that they stay below."""
+    value, index, filled, limit = kept
+    keep = int(filled[0])
+    order = np.argsort(sums, axis=1)[:, :keep]
+    assert set(filled.tolist()) == {keep}
+    assert np.array_equal(np.sort(index[:, :keep]), np.sort(order))
+    known = np.take_along_axis(sums, index[:, :keep], axis=1)
+    assert np.array_equal(value[:, :keep], known)
+    assert (value[:, :keep] <= limit[:, None]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("step", [29, 100, 400])
+@pytest.mark.parametrize("order", [-1, 0, 1])
+def test_reservoirs_keep_the_smallest_sums(dtype, step, order):
+    rng = np.random.default_rng(step)
+    product, offset = rng.normal(size=(6, 331)), 3 * rng.normal(size=331)
+    if order:  # all of them enter, or only the first ones do
+        offset = np.sort(offset)[::order]
+    product, offset = product.astype(dtype), offset.astype(dtype)
+    rows, kept = np.array([0, 5, 40, 99, 330, 400]), reservoirs(6, 9, dtype)
+    for first in range(0, 331, step):
+        part = slice(first, first + step)
+        block = product[:, part].copy()
+        scan(block, offset[part].copy(), first, rows, *kept, 9)
+    settle(*kept, 9)
+    sums = product + offset
+    sums[np.arange(5), rows[:5]] = np.inf  # a row is none of its own
+    assert_smallest(kept, sums)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_product_goes_to_the_reservoirs_of_both_sides(dtype):
+    rng = np.random.default_rng(1)
+    product = rng.normal(size=(70, 90)).astype(dtype)
+    mine, yours = (3 * rng.normal(size=n).astype(dtype) for n in product.shape)
+    left, right = reservoirs(70, 9, dtype), reservoirs(90, 9, dtype)
+    for low in (0, 35):
+        for start in (0, 45):
+            a, b = slice(low, low + 35), slice(start, start + 45)
+            some = [one[a] for one in left], [one[b] for one in right]
+            block = product[a, b].copy()
+            firsts = low, start
+            scan_both(block, mine[a], yours[b], *firsts, *some[0], *some[1], 9)
+    for kept in (left, right):
+        settle(*kept, 9)
+    assert_smallest(left, product + yours)
+    assert_smallest(right, product.T + mine)
 
 
 @pytest.mark.parametrize("base", ["squared-distance", "l1-distance"])
