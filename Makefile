@@ -10,7 +10,7 @@ PYTEST := pytest -n $(JOBS) --dist worksteal
 ROOM   ?= $(filter-out __pycache__,$(patsubst tests/%/,%,$(wildcard tests/*/)))
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo quick test test-cluster test-handover test-peers browser coverage lint types check bench claims paper study fuzz picture tables reference docs samples dist clean
+.PHONY: help install demo quick test test-cluster test-handover test-peers browser coverage lint types check bench claims paper study fuzz mutants picture tables reference docs samples dist clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -147,6 +147,9 @@ study: $(VENV)/installed  ## compare graphs by what they are good for (DATA=DIR 
 
 fuzz: $(VENV)/installed  ## damage files and kill commands for ten minutes (FUZZ="--seconds 60 --seed 1")
 	$(BIN)/python -m fuzz $(FUZZ)
+
+mutants: $(VENV)/installed  ## break the package in 400 small ways, one at a time: tests notice 95 % at least (MUTANTS="--count 40 --seed 1 --only search")
+	$(BIN)/python -m mutants $(MUTANTS)
 
 lint: $(VENV)/installed  ## check style
 	$(BIN)/ruff check .

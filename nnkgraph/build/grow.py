@@ -83,8 +83,7 @@ def outside_bounds(
     last = np.maximum(there - 1, 0)[:, np.newaxis]
     farthest = np.ascontiguousarray(np.take_along_axis(candidates.index, last, axis=1))
     known = farthest, candidates.distance, kernel
-    asked = (x, np.arange(n)) if points is None else (points, None)
-    bounds = Problem(x, asked[0], *known, rows=asked[1]).cross()[:, 0]
+    bounds = Problem(x, x if points is None else points, *known).cross()[:, 0]
     return np.where(there >= len(x) - 1, 0.0, bounds)
 
 
@@ -201,7 +200,7 @@ class _Growing:
     ) -> FloatArray:
         """Return the similarities of some nodes with others."""
         x = self.wanted.x
-        return Problem(x, x[rows], near, distance, self.kernel, rows=rows).cross()
+        return Problem(x, x[rows], near, distance, self.kernel).cross()
 
     def _residuals(
         self, rows: IndexArray, near: IndexArray, distance: FloatArray

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from nnkgraph import formats
 from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.build.shards import (
     Shard,
+    _check_groups,
     build_shard,
     merge_candidates,
     merge_graph,
@@ -26,6 +28,7 @@ from nnkgraph.build.shards import (
 )
 from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime.archive import open_archive, write_archive
+from nnkgraph.runtime.checkpoint import Block
 from nnkgraph.runtime.files import open_source
 from nnkgraph.runtime.progress import Stages
 
@@ -143,6 +146,21 @@ def test_what_needs_no_other_rows_is_sharded_at_once(x, tmp_path, settings):
     plain = build_graph(x, **settings)
     both = merged(parts(tmp_path, "graph", x, **settings))
     assert as_bytes(both, tmp_path) == as_bytes(plain, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["search", "graph"])
+def test_all_rows_in_one_shard_are_one_run(x, tmp_path, kind):
+    settings = {**SEARCHED, "sigma": 0.8}
+    if kind == "search":
+        (only,) = parts(tmp_path, kind, x, 1, k=7, search="exact")
+        found, _ = merge_candidates(read_parts([only]), Stages())
+        plain = find_candidates(x, k=7)
+        assert np.array_equal(found.index, plain.index)
+    else:
+        both = merged(parts(tmp_path, kind, x, 1, **settings))
+        assert as_bytes(both, tmp_path) == as_bytes(
+            build_graph(x, **settings), tmp_path
+        )
 
 
 def rounded(a, b):
@@ -508,6 +526,32 @@ def test_a_description_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"rule": "pie"},
+        {"method": "no such"},
+        {"method": None},
+        {"method": "knn"},
+        {"min_degree": -1},
+        {"min_degree": None},
+        {"min_weight": -1e-9},
+        {"min_weight": 1e999},
+        {"sigma": "local"},
+        {"digits": -3},
+        {"weights": "heavy"},
+    ],
+    ids=str,
+)
+def test_settings_that_no_build_has_are_refused(x, tmp_path, change):
+    (path,) = parts(tmp_path, "graph", x, count=1, **SEARCHED, sigma=1.0)
+    part = read_part(path)
+    about = part.solve.about | {"settings": part.settings | change}
+    part = replace(part, solve=replace(part.solve, about=about))
+    with pytest.raises(InputError, match="its settings are damaged"):
+        merge_graph([part], Stages())
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("solve-", "evil-"),
@@ -528,6 +572,34 @@ def test_blocks_that_are_no_shard_are_refused(refused, x, tmp_path, old, new):
     with paths[1].open("wb") as stream:
         write_archive(stream, renamed)
     refused("graph-2.npz: ", *paths)
+
+
+@pytest.mark.parametrize(
+    ("row", "index", "good"),
+    [
+        ([0, 4], [[1, 2], [3, -1]], True),
+        ([], np.empty((0, 2)), True),
+        ([-1, 4], [[1, 2], [3, 0]], False),
+        ([0, 5], [[1, 2], [3, 0]], False),
+        ([4, 0], [[1, 2], [3, 2]], False),
+        ([4, 4], [[1, 2], [3, 2]], False),
+        ([0, 4], [[1, 5], [3, 0]], False),
+        ([0, 4], [[1, 2], [3, -2]], False),
+        ([0, 4], [[1, 0], [3, 2]], False),
+    ],
+)
+def test_lists_of_groups_are_of_rows_that_there_are(row, index, good):
+    arrays = {"row": np.array(row, int), "index": np.array(index, int)}
+    block = Block("groups", range(len(row)), arrays, name="part.npz")
+    refused = pytest.raises(InputError, match=r"part\.npz: its candidates are damaged")
+    with nullcontext() if good else refused:
+        _check_groups(block, 5)
+
+
+def test_an_empty_shard_can_be_read(x, tmp_path):
+    for path in parts(tmp_path, "search", x[:3], count=4, k=2, search="exact"):
+        part = read_part(path)
+        assert len(part.rows) in {0, 1}
 
 
 def test_h01_a_pickle_in_a_shard_is_never_loaded(refused, x, tmp_path):

@@ -178,3 +178,23 @@ def test_directions_joined_through_files_are_the_same_bytes(rule, min_degree):
         assert here.tobytes() == there.tobytes()
     matrix.check_format(full_check=True)
     assert matrix.has_canonical_format
+
+
+@pytest.mark.parametrize(
+    ("lead", "own", "weight"),
+    [
+        (0.5e-12, (1.0, 1.0), 3.0),  # a tie: the larger
+        (1.5e-12, (1.0, 1.0), 2.0),  # the node with the smaller error decides
+        (-1.5e-12, (1.0, 1.0), 3.0),
+        (1.5e-12, (1.0, 2.0), 3.0),
+        (1.5e-12, (2.0, 1.0), 3.0),
+        (0.0, (0.0, 0.0), 3.0),
+    ],
+)
+@pytest.mark.parametrize("rule", ["error", "error-union"])
+def test_a_tie_of_errors_is_within_rounding(rule, lead, own, weight):
+    index = np.array([[1], [0]])
+    found = Neighborhoods(np.array([[2.0], [3.0]]), np.array([0.0, lead]))
+    candidates = Candidates(index, np.ones((2, 1)))
+    made = symmetrize(candidates, found, rule=rule, own=np.array(own))
+    assert made.adjacency.toarray().tolist() == [[0, weight], [weight, 0]]

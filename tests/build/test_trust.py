@@ -84,6 +84,12 @@ def test_bridges_that_tie_are_those_of_the_lowest_nodes():
     assert joined.bridges.tolist() == [list(min(pairs))]
 
 
+def test_of_bridges_that_tie_the_lower_end_counts_first():
+    # The smaller side asks, and finds row 0 with the highest of the others first.
+    x = [[y, 0.0] for y in range(5)] + [[y, 9.0] for y in (5, 4, 3, 2, 1, 0)]
+    assert build_graph(np.array(x), k=2, connect="mst").bridges.tolist() == [[0, 10]]
+
+
 def test_stored_candidates_of_a_copy_are_its_first_row(tmp_path):
     x = np.random.default_rng(0).normal(size=(40, 3))
     both = np.concatenate([x, x[[5, 5, 7]]])
@@ -189,6 +195,50 @@ def test_the_check_bounds_what_is_outside(digits):
     assert graph.candidates is None
 
 
+@pytest.mark.parametrize("method", ["nnk", "omp"])
+def test_candidates_that_grow_to_all_rows_are_those_of_the_largest_k(method):
+    x = np.random.default_rng(4).normal(size=(23, 2))
+    options = {"method": method, "sigma": 1.0, "min_weight": 0, "symmetrize": "none"}
+    grown = build_graph(x, k=1, grow=1e-12, max_k=100, **options)
+    whole = build_graph(x, k=22, **options)
+    assert grown.report["candidates_grown"] == 23
+    assert grown.report["outside"]["nodes"] == [0.0] * 23
+    assert (grown.adjacency != whole.adjacency).nnz == 0
+    assert grown.errors.tolist() == whole.errors.tolist()
+    assert grown.report["certificate"] == whole.report["certificate"]
+
+
+def test_candidates_double_until_they_are_enough(digits):
+    x = np.unique(digits[:200], axis=0)
+    graph = build_graph(x, k=5, sigma=16.0, grow=0.03, max_k=len(x) - 1)
+    counts = set((graph.candidates >= 0).sum(axis=1))
+    assert counts == {5, 10, 20, 40}
+
+
+def test_what_a_method_leaves_of_its_own_candidates_is_no_reason_to_grow():
+    # All that is near is a candidate: a pursuit leaves residuals where it was.
+    x = 1e3 * np.arange(9)[:, None] + np.array([0, 1, 1.5, 2.1, 2.3])
+    x = x.reshape(-1, 1)
+    graph = build_graph(x, k=4, method="mp", sigma=1.0, grow=1e-6, max_k=20)
+    assert graph.report["candidates_grown"] == 0
+    assert graph.report["outside"]["nodes"] == [0.0] * 45
+
+
+@pytest.mark.parametrize(("k", "outside"), [(4, 2), (5, 1), (6, 0)])
+def test_nothing_is_outside_only_where_all_rows_are_candidates(k, outside):
+    x = np.random.default_rng(8).normal(size=(7, 2))
+    bounds = build_graph(x, k=k, sigma=1.0, k_check=True).report["outside"]["nodes"]
+    distance = np.sort(np.square(x[:, None] - x).sum(-1), axis=1)[:, k]
+    expected = np.exp(-distance / 2) if outside else np.zeros(7)
+    assert bounds == pytest.approx(expected, rel=1e-12)
+
+
+def test_k_itself_may_be_the_most(digits):
+    graph = build_graph(digits[:50], k=5, sigma=20.0, grow=0.01, max_k=5)
+    assert graph.report["candidates_grown"] == 0
+    assert graph.report["outside"]["nodes_bounded"] > 0
+
+
 def test_what_cannot_grow():
     x = islands()
     with pytest.raises(ParameterError, match="max_k is 3"):
@@ -198,8 +248,9 @@ def test_what_cannot_grow():
     for options in ({"kernel": "linear"}, {"method": "knn"}, {"sigma": "local"}):
         with pytest.raises(ParameterError):
             build_graph(x, grow=0.1, **options)
-    with pytest.raises(ParameterError, match="above 0"):
-        build_graph(x, grow=-1.0)
+    for wrong in (-1.0, 0.0, np.inf, np.nan):
+        with pytest.raises(ParameterError, match="above 0"):
+            build_graph(x, grow=wrong)
 
 
 def test_weights_are_rounded_to_significant_digits(run, tmp_path):

@@ -246,14 +246,19 @@ def test_rows_that_do_not_fit_are_refused(rows):
         ({"add": again}, "'a3' is in"),
         ({"add": rows[100:102]}, "names"),
         ({"add": np.ones((2, 5))}, "5 columns"),
-        ({"remove": ["zz"]}, "no row 'zz'"),
+        ({"remove": ["zz"]}, "no row 'zz'$"),
         ({"remove": ["a1", "a1"]}, "twice"),
-        ({"remove": [100]}, "no row 100"),
+        ({"remove": [100]}, "no row 100$"),
+        ({"remove": [-1]}, "no row -1$"),
         ({"remove": names}, "no row would be left"),
     ]
     for change, what in wrong:
         with pytest.raises(InputError, match=what):
             nnkgraph.update(graph, x, **change)
+    unnamed = nnkgraph.build_graph(rows[:100], k=5, updatable=True)
+    for row, what in (("a1", "no row 'a1', which has no ids"), (100, "no row 100$")):
+        with pytest.raises(InputError, match=what):
+            nnkgraph.update(unnamed, rows[:100], remove=[row])
     for features in rows[1:101], rows[:99], rows[:100, :3]:
         with pytest.raises(InputError, match="not what the graph was built from"):
             nnkgraph.update(graph, features, remove=[0])

@@ -98,6 +98,7 @@ def test_the_sdist_holds_what_the_tests_need(built):
     ):  # fmt: skip
         assert files_in(folder) <= names
     assert "fuzz/__main__.py" in names  # not what fuzzing has found
+    assert files_in("mutants") <= names
     for name in (
         "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "CITATION.cff",
         "LICENSE", "CONTRIBUTING.md", "SECURITY.md", ".pre-commit-config.yaml",

@@ -1,6 +1,7 @@
 """Search by partition: exact in groups, whoever computes them; a recall that holds."""
 
 from concurrent.futures import BrokenExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,9 +16,9 @@ from bench.data import manifold, topics
 from nnkgraph.data import SparseRows, pairs
 from nnkgraph.data.scaling import unit_rows
 from nnkgraph.data.sparse import share_rows
-from nnkgraph.errors import ParameterError
+from nnkgraph.errors import InputError, ParameterError
 from nnkgraph.runtime import registry
-from nnkgraph.runtime.checkpoint import open_checkpoint
+from nnkgraph.runtime.checkpoint import Block, open_checkpoint
 from nnkgraph.runtime.executors import Here
 from nnkgraph.search import Wanted
 from nnkgraph.search._groups import GroupInputs, search_groups
@@ -30,9 +31,17 @@ from nnkgraph.search._leaders import (
 )
 from nnkgraph.search._lists import Findings, Lists, Runner
 from nnkgraph.search._pilot import Costs, Plan, Truth, plan_of, whole_price
-from nnkgraph.search._refine import mark_new, refine_rows, share_pass, turned
-from nnkgraph.search.exact import interval
-from nnkgraph.search.partition import Partition, _query_round, _Work
+from nnkgraph.search._refine import _factors, mark_new, refine_rows, share_pass, turned
+from nnkgraph.search._reservoir import WIDTH, scan, scan_both, settle
+from nnkgraph.search.exact import interval, slack_of
+from nnkgraph.search.partition import (
+    _PASS,
+    _ROUND,
+    Partition,
+    _check_kept,
+    _query_round,
+    _Work,
+)
 
 
 def opened(executor="serial", workers=1):
@@ -160,7 +169,9 @@ def refined(x, k, before, index, score, base, room=1 << 14):
         now, values = lists.open()
         now[:], values[:] = index, score
         begun, new = now.copy(), np.empty(now.shape, bool)
-        mark_new(before.astype(now.dtype), begun, new)
+        assert mark_new(before.astype(now.dtype), begun, new) == new.sum()
+        was = (begun[:, :, None] == before[:, None, :]).any(axis=2)
+        assert np.array_equal(new, (begun >= 0) & ~was)
         order = np.arange(len(x), dtype=np.int32)
         shared = share_rows(pool, x)
         who = turned(begun, new, np.empty(begun.size, np.int32))
@@ -236,6 +247,75 @@ def test_refinement_goes_on_where_its_room_ended(sparse):
     assert (roomy[0] != index).any()
 
 
+def reservoirs(n, keep, dtype):
+    room = keep + 2 * WIDTH + 3
+    index, filled = np.full((n, room), -1, np.int32), np.zeros(n, np.int64)
+    return np.empty((n, room), dtype), index, filled, np.full(n, np.inf, dtype)
+
+
+def assert_smallest(kept, sums):
+    """The smallest of every row, where all differ, and a limit that they stay below."""
+    value, index, filled, limit = kept
+    keep = int(filled[0])
+    order = np.argsort(sums, axis=1)[:, :keep]
+    assert set(filled.tolist()) == {keep}
+    assert np.array_equal(np.sort(index[:, :keep]), np.sort(order))
+    known = np.take_along_axis(sums, index[:, :keep], axis=1)
+    assert np.array_equal(value[:, :keep], known)
+    assert (value[:, :keep] <= limit[:, None]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("step", [29, 100, 400])
+@pytest.mark.parametrize("order", [-1, 0, 1])
+def test_reservoirs_keep_the_smallest_sums(dtype, step, order):
+    rng = np.random.default_rng(step)
+    product, offset = rng.normal(size=(6, 331)), 3 * rng.normal(size=331)
+    if order:  # all of them enter, or only the first ones do
+        offset = np.sort(offset)[::order]
+    product, offset = product.astype(dtype), offset.astype(dtype)
+    rows, kept = np.array([0, 5, 40, 99, 330, 400]), reservoirs(6, 9, dtype)
+    for first in range(0, 331, step):
+        part = slice(first, first + step)
+        block = product[:, part].copy()
+        scan(block, offset[part].copy(), first, rows, *kept, 9)
+    settle(*kept, 9)
+    sums = product + offset
+    sums[np.arange(5), rows[:5]] = np.inf  # a row is none of its own
+    assert_smallest(kept, sums)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_product_goes_to_the_reservoirs_of_both_sides(dtype):
+    rng = np.random.default_rng(1)
+    product = rng.normal(size=(70, 90)).astype(dtype)
+    mine, yours = (3 * rng.normal(size=n).astype(dtype) for n in product.shape)
+    left, right = reservoirs(70, 9, dtype), reservoirs(90, 9, dtype)
+    for low in (0, 35):
+        for start in (0, 45):
+            a, b = slice(low, low + 35), slice(start, start + 45)
+            some = [one[a] for one in left], [one[b] for one in right]
+            block = product[a, b].copy()
+            firsts = low, start
+            scan_both(block, mine[a], yours[b], *firsts, *some[0], *some[1], 9)
+    for kept in (left, right):
+        settle(*kept, 9)
+    assert_smallest(left, product + yours)
+    assert_smallest(right, product.T + mine)
+
+
+@pytest.mark.parametrize("base", ["squared-distance", "l1-distance"])
+@pytest.mark.parametrize("d", [1, 40, 5000, 2**23])
+def test_bounds_allow_for_all_that_float32_may_lose(base, d):
+    share, scale, lost = _factors(d, base, 3)
+    margin = 1.0 - share if base == "squared-distance" else -share
+    assert margin >= (2 * d + 24) * 2.0**-24  # as is derived there
+    if d < 10_000:
+        assert margin <= 1.1 * (2 * d + 24) * 2.0**-24
+    assert scale == (2.0**-6 if base == "squared-distance" else 2.0**-3)
+    assert lost >= (d + 16) * (2.0**-140 + 5e-324)
+
+
 def test_who_has_a_row_is_put_down_new_ones_first_then_by_place():
     index = np.array([[1, 2], [2, 0], [1, 0], [1, -1]])
     new = np.array([[False, True], [True, True], [False, False], [True, False]])
@@ -284,6 +364,7 @@ def test_rows_that_are_as_near_to_all_leaders_do_not_all_go_to_one():
 def test_sparse_rows_go_to_leaders_of_their_direction_and_ties_by_hash():
     rng = np.random.default_rng(0)
     full = rng.integers(1, 4, (600, 30)) * (rng.random((600, 30)) < 0.1)
+    full = full / 4  # lengths below 1 and above
     full[:40] = 0  # rows without a direction
     x, leaders = SparseRows.of(csr_array(full), ""), drawn(60, np.arange(600), 0, 0)
     with opened() as pool:
@@ -310,6 +391,41 @@ def test_groups_that_are_too_large_are_cut_and_lose_nobody(kind):
     assert np.diff(ends).max() <= 500
     assert set(cut.tolist()) == set(range(3000))
     assert ends[-1] == len(cut)
+
+
+def test_rows_of_a_group_that_is_cut_go_to_two_pieces_and_other_groups_stay():
+    x = np.random.default_rng(0).normal(size=(4500, 3))
+    rows, edges = np.arange(4500, dtype=np.int32), np.array([0, 1500, 4500])
+    with opened() as pool:
+        wanted = Wanted(x, 5, "squared-distance", pool)
+        whole = cut_groups(wanted, rows, edges, 3000, (0, 0))
+        cut, ends = cut_groups(wanted, rows, edges, 1500, (0, 0))
+    assert np.array_equal(whole[0], rows)
+    assert np.array_equal(whole[1], edges)
+    assert ends[1] == 1500
+    assert np.array_equal(cut[:1500], np.arange(1500))
+    again = np.bincount(cut[1500:], minlength=4500)[1500:]
+    assert set(again.tolist()) <= {2, 3, 4}  # more, where a piece is cut again
+    assert (again == 2).sum() > 1000
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_the_truth_is_that_of_brute_force(points):
+    rng = np.random.default_rng(1)
+    x, asked = rng.normal(size=(900, 3)), rng.normal(size=(400, 3))
+    with opened() as pool:
+        wanted = Wanted(x, 6, "squared-distance", pool)
+        truth = Truth.of_points(wanted, asked) if points else Truth.of(wanted)
+    rows = asked if points else x
+    far = np.square(rows[:, None] - x).sum(-1)
+    if not points:
+        np.fill_diagonal(far, np.inf)
+    index = np.argsort(far, axis=1)[:, :6]
+    assert np.array_equal(np.sort(truth.index), np.sort(index[truth.rows]))
+    for known, last in ((truth.rows, truth.last), (truth.judging, truth.judged)):
+        assert len(known) == len(last) > 0
+        assert last == pytest.approx(np.sort(far[known], axis=1)[:, 5], rel=1e-12)
+    assert not set(truth.rows) & set(truth.judging)
 
 
 PLAN = Plan(60, 3, 2, 0.0, 1e9)
@@ -488,6 +604,17 @@ def test_intervals_are_wide_enough_for_what_was_never_seen():
     low, high = known["recall_interval"]
     assert (known["recall"], high) == (1.0, 1.0)
     assert 0.95 < low < 1.0
+    for hits in ([1.0, 1.0, 1.0, 0.2], [0.0, 0.0, 0.0, 0.8], [0.0] * 9):
+        low, high = interval(np.array(hits))["recall_interval"]
+        assert 0.0 <= low <= np.mean(hits) <= high <= 1.0
+
+
+@pytest.mark.parametrize("stored", [1, 3, 200])
+def test_products_of_sparse_rows_may_be_off_by_what_they_add_up(stored):
+    x = SparseRows.of(csr_array(np.eye(4, 200) + (np.arange(200) < stored)), "")
+    longest = int(np.diff(x.indptr).max())
+    assert slack_of(x) >= 2 * longest * 2.0**-50
+    assert slack_of(x) <= 40 * longest * 2.0**-50
 
 
 def test_few_rows_are_searched_exactly():
@@ -552,6 +679,51 @@ def test_a_damaged_checkpoint_is_not_taken_for_a_result(surface, tmp_path):
         other = worked(surface, checkpoint=kept)
         assert "damaged" in kept.warnings[0]
     assert np.array_equal(index, other[0])
+
+
+ABOUT = {"steps": _ROUND + _PASS, "recalls": [0.5, 0.9], "spent": 1.5, "tasks": 0}
+ABOUT |= {"passing": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "good"),
+    [
+        ({}, True),
+        ({"tasks": 3, "passing": True}, True),
+        ({"more": 1}, False),
+        ({"steps": 5}, False),
+        ({"steps": _ROUND + "x"}, False),
+        ({"recalls": [0.5]}, False),
+        ({"recalls": [0.5, 1]}, False),
+        ({"spent": "all"}, False),
+        ({"tasks": -1}, False),
+        ({"index": 4}, False),
+        ({"index": -2}, False),
+        ({"index": 3}, True),
+        ({"begun": 4}, False),
+        ({"begun": -1}, True),
+    ],
+    ids=str,
+)
+def test_only_what_a_search_keeps_is_taken_for_its_state(change, good):
+    about = ABOUT | change
+    arrays = {name: np.zeros((4, 2), int) for name in ("index", "begun")}
+    for name in set(arrays) & set(change):
+        arrays[name][1, 1] = about.pop(name)
+    block = Block("search", range(4), arrays, about, "search-0-4.npz")
+    refused = pytest.raises(InputError, match=r"search-0-4\.npz: its lists are damaged")
+    with nullcontext() if good else refused:
+        _check_kept(block)
+
+
+def test_rounds_beyond_the_plan_have_half_as_many_groups(surface):
+    with opened() as pool:
+        wanted = Wanted(surface, 10, "squared-distance", pool)
+        costs = Costs(6000, 16, 10, "squared-distance")
+        work = _Work(wanted, Truth.of(wanted), PLAN, costs)
+        many = [len(work._groups(number, 0.0)[0]) for number in range(PLAN.rounds + 1)]
+    assert PLAN.many == 3
+    assert many == [18_000, 18_000, 12_000]
 
 
 def test_queries_find_what_all_groups_of_their_leaders_have(surface):

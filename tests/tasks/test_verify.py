@@ -15,11 +15,12 @@ import nnkgraph
 from nnkgraph import formats
 from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.build.symmetrize import RULES
-from nnkgraph.data import Features, Neighborhoods, SparseGram
+from nnkgraph.data import Features, Neighborhoods, SparseGram, SparseRows
 from nnkgraph.errors import InputError
 from nnkgraph.methods import qp
 from nnkgraph.tasks.verify import verify
-from nnkgraph.tasks.verify._slow import nonnegative
+from nnkgraph.tasks.verify._slow import Space, nonnegative
+from nnkgraph.tasks.verify.recipe import recipe_of
 
 FORMATS = ("npz", "tsv", "csv.gz", "edgelist", "graphml", "mtx")
 
@@ -411,3 +412,152 @@ def test_the_slow_solver_proves_singular_problems_too(seed):
     packed = gram[np.tril_indices(12)][np.newaxis]
     gain = qp.solve(packed, cross[np.newaxis], np.ones((1, 12), bool))[2][0]
     assert cross @ theta - theta @ gram @ theta / 2 == pytest.approx(gain, abs=1e-9)
+
+
+@pytest.mark.parametrize("sigma", ["auto", "local", 9.0])
+@pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6])
+def test_weights_of_the_kernel_that_are_a_millionth_off_fail(digits, sigma, factor):
+    built = build_graph(digits, k=8, weights="kernel", sigma=sigma)
+    assert not verify(digits, built).failed
+    one, two = (int(ends[7]) for ends in built.adjacency.nonzero())
+
+    def change(matrix):
+        matrix[one, two] = matrix[two, one] = matrix[one, two] * factor
+
+    found = verify(digits, edited(built, change))
+    assert failed(found) == ["weights"]
+    assert found.failed[0].figures["wrong"] == 1
+    assert f"nodes {min(one, two)} and {max(one, two)}" in found.failed[0].text
+
+
+def test_what_was_compared_is_counted(digits, graph):
+    found = {check.name: check for check in verify(digits, graph).checks}
+    edges, n = graph.n_edges, len(digits)
+    assert found["weights"].figures["edges"] == edges
+    assert f"{edges} edges, largest difference" in found["weights"].text
+    assert found["edges"].figures["pairs"] >= edges
+    assert (found["edges"].figures["extra"], found["edges"].figures["missing"]) == (
+        0,
+        0,
+    )
+    assert found["errors"].figures["nodes"] == n
+    assert found["distances"].figures["entries"] == graph.adjacency.nnz == 2 * edges
+    for name in ("errors", "distances", "weights"):
+        assert found[name].figures["wrong"] == 0
+        assert 0 <= found[name].figures["largest_difference"] < 1e-6
+    wrong = graph.errors.copy()
+    wrong[[4, 9]] += [0.25, -0.5]
+    (check,) = verify(digits, replace(graph, errors=wrong)).failed
+    assert check.figures["wrong"] == 2
+    assert check.figures["largest_difference"] == pytest.approx(0.5)
+    assert "first at node 4: " in check.text
+
+
+def test_weights_of_all_nodes_at_once_are_said_to_be_unchecked(digits):
+    x = digits[:90]
+    built = build_graph(x, k=8, method="kalofolias")
+    found = {check.name: check for check in verify(x, built).checks}
+    assert found["weights"].status == "not checked"
+    assert found["edges"].status == "ok"
+    assert found["edges"].text.startswith(f"{built.n_edges} edges, ")
+
+
+def test_candidates_that_are_there_twice_or_are_the_node_itself_fail(copied):
+    built = build_graph(copied, k=8, search="pynndescent", duplicates="keep")
+    listed = np.array(built.candidates)
+    for node, other in ((3, listed[3, 0]), (8, 8)):
+        listed[node, 5] = other
+    found = verify(copied, replace(built, candidates=listed))
+    check = next(c for c in found.checks if c.name == "candidates")
+    assert check.status == "FAILED"
+    assert check.figures["wrong"] == 2
+
+
+def test_a_sample_decides_about_edges_of_which_it_has_both_ends(digits):
+    built = build_graph(digits, k=8, symmetrize="mean")
+    drawn = np.random.default_rng(5).choice(len(digits), 60, replace=False)
+    inside = built.adjacency[drawn][:, drawn].nnz // 2
+    checks = {c.name: c for c in verify(digits, built, sample=60, seed=5).checks}
+    assert 0 < inside == checks["weights"].figures["edges"]
+    assert checks["weights"].figures["largest_difference"] < 1e-6
+
+
+def test_the_largest_difference_of_distances_is_told(digits, graph):
+    wrong = graph.distances.copy()
+    wrong[[3, 8]] += [0.5, -0.25]
+    (check,) = verify(digits, replace(graph, distances=wrong)).failed
+    assert check.figures["largest_difference"] == pytest.approx(0.5)
+    assert check.figures["wrong"] == 2
+
+
+def test_where_all_candidates_are_copies_the_bandwidth_is_one():
+    x = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 8, axis=0)
+    built = build_graph(x, k=4, sigma="auto", duplicates="keep")
+    assert built.report["sigma"] == 1.0
+    assert status(verify(x, built))["sigma"] == "ok"
+
+
+def test_a_sample_tells_how_far_off_a_bandwidth_may_be(digits):
+    x, m = digits.astype(float), 40
+    n = len(x)
+    built = build_graph(x, k=6, sigma="auto")
+    found = verify(x, built, sample=m, seed=2)
+    (check,) = (one for one in found.checks if one.name == "sigma")
+    drawn = np.random.default_rng(2).choice(n, m, replace=False)
+    far = np.sort(np.square(x[drawn][:, None] - x).sum(axis=2), axis=1)[:, 6]
+    each = np.sqrt(far) / 3
+    assert check.figures["derived"] == pytest.approx(each.mean(), rel=1e-12)
+    # Drawn without replacement: of all rows, the mean is known.
+    error = each.std(ddof=1) / np.sqrt(m) * np.sqrt((n - m) / (n - 1))
+    assert check.figures["standard_error"] == pytest.approx(error, rel=1e-9)
+    assert check.figures["nodes"] == m
+
+
+def space_of(x, **options):
+    recipe = recipe_of(build_graph(x, k=4, **options), "graph")
+    return Space.of(Features.of(x).x, recipe)
+
+
+@pytest.mark.parametrize("d", [2, 30])
+def test_only_whole_numbers_that_are_small_have_no_rounding(d):
+    whole = np.random.default_rng(0).integers(-9, 9, (30, d)).astype(float)
+    assert space_of(whole).rounding == 0.0
+    for x in (whole / 3, whole * 2.0**26):
+        assert d * 2.0**-52 <= space_of(x).rounding <= 40 * d * 2.0**-52
+
+
+def test_the_longest_row_is_what_errors_are_measured_by():
+    x = np.random.default_rng(0).normal(size=(30, 5)) + 4
+    product = space_of(x, kernel="linear")
+    assert product._longest == pytest.approx(np.square(x).sum(axis=1).max())
+    moved = np.square(x - x.mean(axis=0)).sum(axis=1)
+    assert space_of(x)._longest == pytest.approx(moved.max())
+    thin = np.where(x > 4.2, x, 0.0)
+    kept = Features(SparseRows.of(csr_array(thin), ""))
+    recipe = recipe_of(build_graph(kept, k=4, kernel="linear"), "graph")
+    longest = Space.of(kept.x, recipe)._longest
+    assert longest == pytest.approx(np.square(thin).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("c", [0.0, 0.3])
+def test_products_of_either_sign_pass(degree, c):
+    x = np.random.default_rng(degree).normal(size=(90, 4))
+    built = build_graph(x, k=6, kernel=f"polynomial:degree={degree},c={c}")
+    found = verify(x, built)
+    assert not found.failed
+    assert status(found)["candidates"] == status(found)["weights"] == "ok"
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard"])
+def test_scales_that_a_graph_does_not_tell_are_taken_of_the_rows(digits, scale):
+    x = digits[:120]
+    built = build_graph(x, k=6, scale=scale)
+    told = {k: v for k, v in built.provenance.items() if k != "scaling"}
+    assert "scaling" in built.provenance
+    assert not verify(x, replace(built, provenance=told)).failed
+
+
+def test_tiny_rows_are_no_copies(copied):
+    x = copied * 1e-20
+    assert not verify(x, build_graph(x, k=6)).failed
