@@ -104,16 +104,20 @@ def _one_child(seed: int, first: int, last: int | None, end: float):
     theirs.close()
     number = first
     try:
-        while ours.poll(_SILENCE):
+        before, at = -1, number
+        while before != at:  # a slow machine is no finding, a file that stands is
+            if not ours.poll(_SILENCE):
+                before, at = at, _read_number(folder, number)
+                continue
             answer = ours.recv()
             if answer is None:
                 return
             for one in answer:
                 yield one
                 number = one[0] + 1
+            before = -1
         child.kill()
-        what = f"no answer for {_SILENCE:g} s"
-        yield _death(_read_number(folder, number), what)
+        yield _death(at, f"no answer for {_SILENCE:g} s")
     except EOFError:
         child.join()
         code = child.exitcode or 0
