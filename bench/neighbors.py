@@ -8,6 +8,7 @@ the clock starts, on a few rows. DIR may have ``glove.npy`` and ``mnist.npz``.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -157,9 +158,18 @@ def one(file: str, threads: int, search: str, knob: Any, rows: str) -> dict[str,
 
 
 def measured(folder: Path | None, threads: int, only: str) -> Iterator[dict[str, Any]]:
-    """Yield time and recall of every search on every set."""
+    """Yield time and recall of every search on every set, where `only` fits a line.
+
+    It is a pattern, such as "hard.*faiss", for set, search and knob in this order.
+    """
     for name, make in sets(folder).items():
-        if only not in name:
+        wanted = [
+            (search, knob)
+            for search, (_, knobs) in SEARCHES.items()
+            for knob in knobs
+            if re.search(only, f"{name}, {search}, {knob}")
+        ]
+        if not wanted:
             continue
         with tempfile.TemporaryDirectory() as place:
             x = np.ascontiguousarray(make(), np.float32)
@@ -167,11 +177,10 @@ def measured(folder: Path | None, threads: int, only: str) -> Iterator[dict[str,
             np.save(file, x)
             np.savez(rows, *_truth(x))
             del x
-            for search, (_, knobs) in SEARCHES.items():
-                for knob in knobs:
-                    task = [str(file), threads, search, knob, str(rows)]
-                    line = {"set": name, "search": search, "knob": str(knob)}
-                    yield line | _apart(task)
+            for search, knob in wanted:
+                task = [str(file), threads, search, knob, str(rows)]
+                line = {"set": name, "search": search, "knob": str(knob)}
+                yield line | _apart(task)
 
 
 def _truth(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
