@@ -52,6 +52,29 @@ def is_key_name(name: str) -> bool:
     return name.strip().lower() in _NUMBERING or bool(_KEY.fullmatch(name.strip()))
 
 
+def holds_findings(names: Sequence[str]) -> bool:
+    """Return whether a table with these columns is what audit writes."""
+    return tuple(names[:3]) == (OWN, "finding", "score")
+
+
+def about_rows(names: Sequence[str]) -> str:
+    """Return what a table with these columns says of its rows; nothing if it may not.
+
+    An edge is named by two nodes, so that no other column than the first is a key.
+    """
+    key, *others = [one.strip() for one in names] or [""]
+    if not (is_key_name(key) and others and all(map(is_word, others))):
+        return ""
+    if any(map(is_key_name, others)):
+        return ""
+    if holds_findings(names):
+        return "findings of audit"
+    if others == ["cluster"]:
+        return "clusters"
+    labels = others[0].lower() in USUAL or len(others) == 1
+    return "labels" if labels else "values of rows"
+
+
 def as_word(names: Sequence[str] | None, *columns: int) -> str:
     """Return columns as the value of a parameter, names where they have any."""
     known, words = names or (), []

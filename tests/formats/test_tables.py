@@ -1,6 +1,7 @@
 """Tables with text among the numbers: what every command makes of their columns."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -292,6 +293,51 @@ def test_a20_decimal_commas_are_read_where_it_is_said(tmp_path, name, text):
         read(tmp_path / name, "a;b\n1.5;2\n", decimal=",", delimiter=";")
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (
+            "key;name;x;y;z;on\nA1;b;1,5;2;;2020-01-02\nA2;c;3;4;5;2020-01-03\n",
+            "name the rows by it with `id_column='key'`, and leave others out with "
+            "`drop='name,on'`; numbers have decimal commas here: say `decimal=','`",
+        ),
+        (
+            "key;x\nA1;1,5\nA2;2,5\n",
+            "name the rows by it with `id_column='key'`, or leave it out with "
+            "`drop='key'`; numbers have decimal commas here: say `decimal=','`",
+        ),
+        (
+            "key;x;y\nA1;1,5;2.5\nA2;2,5;3.5\n",
+            "name the rows by it with `id_column='key'`, or leave it out with "
+            "`drop='key'`; write all numbers alike: there are '1,5' and '2.5'",
+        ),
+        (  # thousands, perhaps: nothing is said of them
+            'key,x\nA1,"1,500"\nA2,"2,500"\n',
+            "name the rows by it with `id_column='key'`, and leave others out with "
+            "`drop='x'`",
+        ),
+    ],
+)
+def test_no_column_with_decimal_commas_is_advised_to_be_left_out(
+    tmp_path, text, advice
+):
+    with pytest.raises(InputError) as found:
+        read(tmp_path / "x.csv", text)
+    assert str(found.value).partition("; ")[2] == advice
+
+
+def test_the_advice_for_decimal_commas_reads_all_numbers(inside, tmp_path):
+    lines = [f"A{i};b;{i},5;{i * i % 7},25;{i % 5}" for i in range(12)]
+    (tmp_path / "x.csv").write_text("\n".join(["key;name;x;y;z", *lines]))
+    call = ["build", "x.csv", "-k", "5", "--report", "-", "-o", "g.npz"]
+    said = inside(*call).err
+    words = re.findall(r"--(?:id-column|drop) [\w,]*\w|--decimal ,", said)
+    assert len(words) == 3
+    done = inside(*call, *" ".join(words).split())
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["input"]["shape"] == [12, 3]
+
+
 def test_a20_a_column_of_decimal_commas_is_one_column(tmp_path):
     assert read(tmp_path / "x.csv", "1,5\n2\n", decimal=",")[0].x.tolist() == [
         [1.5],
@@ -560,3 +606,47 @@ def test_arrays_get_names_by_another_option(run, folder):
     result = run("build", "x.npy", "--id-column", "0", "-o", "g.npz")
     assert result.code == 2
     assert "--ids" in result.err
+
+
+@pytest.mark.parametrize("command", ["report g.npz -o r.html", "plot g.npz -o p.png"])
+@pytest.mark.parametrize("option", ["--clusters", "--labels"])
+def test_findings_are_no_clusters(run, folder, command, option):
+    run("build", "mine.csv", *SKIPPED, "-k", 5, "-o", "g.npz")
+    text = "id,finding,score,other,label,suggested,detail\nc1,outlier,2,c2,gold,drop,x\n"
+    (folder / "audit.csv").write_text(text)
+    found = run(*command.split(), option, "audit.csv")
+    assert found.code == 3
+    assert found.err.splitlines()[-1] == (
+        "nnkgraph: error: audit.csv: holds findings of audit, not one value per row: "
+        "use --audit (of report and plot)"
+    )
+    # One of its columns can be meant all the same.
+    assert formats.read_labels("audit.csv::suggested").names() == ["drop"]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "what"),
+    [
+        ("id,cluster", "c0,0", "clusters"),
+        ("id,finding,score,other", "c0,outlier,1.5,c1", "findings of audit"),
+        ("customer_id,segment", "c0,gold", "labels"),
+        ("id,label,confidence,given", "c0,gold,0.5,yes", "labels"),
+        (",class", "0,gold", "labels"),
+        ("id,e1,e2", "c0,1,2", "values of rows"),
+    ],
+)
+@pytest.mark.parametrize("command", ["info", "cluster"])
+def test_a_table_about_nodes_is_no_graph(run, folder, command, header, row, what):
+    (folder / "t.csv").write_text(f"{header}\n{row}\n")
+    output = [] if command == "info" else ["-o", "c.csv"]
+    found = run(command, "t.csv", *output)
+    said = f"t.csv: line 1 says that these are {what}, not a graph: name the graph"
+    assert (found.code, found.err) == (3, f"nnkgraph: error: {said}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["user_id,item_id\na,b\n", "id,b,0.5\nb,c,2\n", "x,y\ny,z\n"]
+)
+def test_edges_between_words_stay_a_graph(tmp_path, text):
+    (tmp_path / "g.csv").write_text(text)
+    assert formats.read_graph(tmp_path / "g.csv").adjacency.nnz == 4
