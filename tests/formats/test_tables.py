@@ -608,6 +608,28 @@ def test_arrays_get_names_by_another_option(run, folder):
     assert "--ids" in result.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "explain x.csv --node 1",
+        "compare x.csv --method knn",
+        "doctor x.csv",  # it searches again, scaled
+        "audit x.csv -o a.csv",
+        "classify x.csv --labels y.txt --cv 2",
+    ],
+)
+def test_each_remark_is_made_once(run, folder, command):
+    x = np.column_stack([X, 1e4 * X[:, 0] ** 2]).astype(object)
+    x[3, 0] = ""
+    (folder / "x.csv").write_text(table("a,b,c,d", *x.T))
+    (folder / "y.txt").write_text("\n".join(KINDS))
+    found = run(*command.split(), "--missing", "mean", "-k", 5)
+    assert found.code == 0, found.err
+    lines = [one.partition("warning: ")[2] or one for one in found.err.splitlines()]
+    assert len([one for one in lines if "1 value is missing" in one]) == 1
+    assert len(set(lines)) == len(lines) >= 3
+
+
 @pytest.mark.parametrize("command", ["report g.npz -o r.html", "plot g.npz -o p.png"])
 @pytest.mark.parametrize("option", ["--clusters", "--labels"])
 def test_findings_are_no_clusters(run, folder, command, option):
