@@ -72,7 +72,7 @@ def about_rows(names: Sequence[str]) -> str:
     if others == ["cluster"]:
         return "clusters"
     labels = others[0].lower() in USUAL or len(others) == 1
-    return "labels" if labels else "values of rows"
+    return "labels" if labels else ""  # features, which others say more about
 
 
 def as_word(names: Sequence[str] | None, *columns: int) -> str:
@@ -259,8 +259,13 @@ def check_own(
 _FEWEST = 3  # fewer rows are counted by chance
 
 
-def counts_rows(x: NDArray[Any], names: Sequence[str] | None, name: str) -> str:
-    """Return what to do where the first column is a mere count of rows, or nothing."""
+def counts_rows(
+    x: NDArray[Any], names: Sequence[str] | None, name: str, *, named: bool
+) -> str:
+    """Return what to do where the first column is a mere count of rows, or nothing.
+
+    It could name the rows, unless they are `named` by another already.
+    """
     if len(x) < _FEWEST or x.shape[1] < 2 or not 0 <= x[0, 0] <= 1:
         return ""
     if not np.array_equal(x[:, 0], np.arange(len(x)) + x[0, 0]):
@@ -268,8 +273,7 @@ def counts_rows(x: NDArray[Any], names: Sequence[str] | None, name: str) -> str:
     which = f", {show(names[0])!r}," if names and names[0] else ""
     return (
         f"{name}: the first column{which} just counts the rows, from {int(x[0, 0])}, "
-        "and is taken for a feature: name the rows by it with `id_column='0'`, or "
-        "leave it out with `drop='0'`"
+        f"and is taken for a feature: {leave_out(None, [0], named=named)}"
     )
 
 

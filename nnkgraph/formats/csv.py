@@ -7,7 +7,7 @@ import itertools
 import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
 
@@ -264,7 +264,8 @@ class Csv(Format):
         _columns.check_own(ids or (), options, source.name, *own)
         found = Features.of(values, ids=ids, name=source.name, gaps=options.gaps)
         kept = layout.roles.features(layout.count)
-        if kept[0] == 0 and (said := _columns.counts_rows(values, names, source.name)):
+        told: Any = {"name": source.name, "named": ids is not None}
+        if kept[0] == 0 and (said := _columns.counts_rows(values, names, **told)):
             found = replace(found, warnings=(*found.warnings, said))
         if names is None:
             return found

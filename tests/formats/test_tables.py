@@ -408,6 +408,11 @@ def test_a_column_that_counts_the_rows_is_a_warning(run, folder, start):
     for more in (("--id-column", 0), ("--drop", 0)):
         result = run(*call, *more)
         assert (result.code, result.err) == (0, "")
+    # Where another column names them already, it can only be left out.
+    named = [f"{one},r{at}" for at, one in enumerate(lines)]
+    (folder / "y.csv").write_text("\n".join([",a,b,who", *named]))
+    said = run("build", "y.csv", *call[2:], "--id-column", "who").err
+    assert said.endswith("is taken for a feature: leave it out with --drop 0\n")
     (folder / "x.csv").write_text("\n".join(lines[1:]))  # from 1 or 2: no mere count
     assert ("counts" in run(*call).err) == (start == 0)
 
@@ -630,11 +635,24 @@ def test_each_remark_is_made_once(run, folder, command):
     assert len(set(lines)) == len(lines) >= 3
 
 
+def test_labels_named_by_their_column_alone_are_found(run, folder):
+    call = ("audit", "mine.csv", *SKIPPED, "-k", 5, "--labels")
+    found = run(*call, "kind")
+    assert found.code == 3
+    assert found.err.splitlines()[-1] == (
+        "nnkgraph: error: kind: no such file; the column of that name is mine.csv::kind"
+    )
+    assert run(*call, "mine.csv::kind").code == 0
+    assert run(*call, "sort").err.endswith("error: sort: no such file\n")
+
+
 @pytest.mark.parametrize("command", ["report g.npz -o r.html", "plot g.npz -o p.png"])
 @pytest.mark.parametrize("option", ["--clusters", "--labels"])
 def test_findings_are_no_clusters(run, folder, command, option):
     run("build", "mine.csv", *SKIPPED, "-k", 5, "-o", "g.npz")
-    text = "id,finding,score,other,label,suggested,detail\nc1,outlier,2,c2,gold,drop,x\n"
+    text = (
+        "id,finding,score,other,label,suggested,detail\nc1,outlier,2,c2,gold,drop,x\n"
+    )
     (folder / "audit.csv").write_text(text)
     found = run(*command.split(), option, "audit.csv")
     assert found.code == 3
@@ -654,7 +672,6 @@ def test_findings_are_no_clusters(run, folder, command, option):
         ("customer_id,segment", "c0,gold", "labels"),
         ("id,label,confidence,given", "c0,gold,0.5,yes", "labels"),
         (",class", "0,gold", "labels"),
-        ("id,e1,e2", "c0,1,2", "values of rows"),
     ],
 )
 @pytest.mark.parametrize("command", ["info", "cluster"])
