@@ -212,8 +212,8 @@ class Files:
         told: Any = {"no_clobber": self.no_clobber, "inputs": self.inputs}
         if output == "-" and self.format and how.get("format") is None:
             raise ParameterError(
-                f"-: standard output: --format {self.format} is the input's; name both, "
-                f"as --format {self.format},tsv"
+                f"-: standard output: --format {self.format} is the input's; name "
+                f"both, as --format {self.format},tsv"
             )
         formats.check_output(output, **told, **how)
 

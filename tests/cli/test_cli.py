@@ -136,8 +136,10 @@ MISTAKES = [
         {},
         "build - --format csv -o -",
         2,
-        "-: standard output: --format csv is the input's; name both, as --format "
-        "csv,tsv\n",
+        (
+            "-: standard output: --format csv is the input's; name both, as --format "
+            "csv,tsv\n"
+        ),
     ),
     (
         "standard input of build",
@@ -179,8 +181,10 @@ MISTAKES = [
         {},
         "report g.npz -o r.html --scale standard",
         2,
-        "error: report: --scale is for build: the graph holds what it was built with; "
-        "leave it out (see nnkgraph report --help)\n",
+        (
+            "error: report: --scale is for build: the graph holds what it was built with; "
+            "leave it out (see nnkgraph report --help)\n"
+        ),
     ),
     ("option of build, short", {}, "info g.npz -k 5", 2, "-k is for build: the graph"),
     ("option of nothing", {}, "info g.npz --skale 5", 2, "No such option '--skale' ("),

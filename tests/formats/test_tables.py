@@ -298,23 +298,31 @@ def test_a20_decimal_commas_are_read_where_it_is_said(tmp_path, name, text):
     [
         (
             "key;name;x;y;z;on\nA1;b;1,5;2;;2020-01-02\nA2;c;3;4;5;2020-01-03\n",
-            "name the rows by it with `id_column='key'`, and leave others out with "
-            "`drop='name,on'`; numbers have decimal commas here: say `decimal=','`",
+            (
+                "name the rows by it with `id_column='key'`, and leave others out with "
+                "`drop='name,on'`; numbers have decimal commas here: say `decimal=','`"
+            ),
         ),
         (
             "key;x\nA1;1,5\nA2;2,5\n",
-            "name the rows by it with `id_column='key'`, or leave it out with "
-            "`drop='key'`; numbers have decimal commas here: say `decimal=','`",
+            (
+                "name the rows by it with `id_column='key'`, or leave it out with "
+                "`drop='key'`; numbers have decimal commas here: say `decimal=','`"
+            ),
         ),
         (
             "key;x;y\nA1;1,5;2.5\nA2;2,5;3.5\n",
-            "name the rows by it with `id_column='key'`, or leave it out with "
-            "`drop='key'`; write all numbers alike: there are '1,5' and '2.5'",
+            (
+                "name the rows by it with `id_column='key'`, or leave it out with "
+                "`drop='key'`; write all numbers alike: there are '1,5' and '2.5'"
+            ),
         ),
         (  # thousands, perhaps: nothing is said of them
             'key,x\nA1,"1,500"\nA2,"2,500"\n',
-            "name the rows by it with `id_column='key'`, and leave others out with "
-            "`drop='x'`",
+            (
+                "name the rows by it with `id_column='key'`, and leave others out with "
+                "`drop='x'`"
+            ),
         ),
     ],
 )

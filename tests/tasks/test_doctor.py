@@ -415,7 +415,7 @@ def test_what_depends_on_the_scale_says_so_where_another_is_suggested():
     def texts(**options):
         found = doctor(wide_column(), k=20, **options)
         near = [one.text for one in found.findings if "near-duplicates" in one.text]
-        first = [one.text for one in found.findings if one.section[:6] == "graphs"][0]
+        first = next(one.text for one in found.findings if one.section[:6] == "graphs")
         assert len(near) == 1
         return near[0], first
 
