@@ -60,8 +60,10 @@ def _read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) -
         else:
             what = "" if facts.ours or sep == " " else about_rows(first[1])
             if what:
-                text = f"{name}: line {first[0]} says that these are {what}"
-                raise InputError(f"{text}, not a graph: name the graph")
+                line = f"{name}: line {first[0]}"
+                raise InputError(
+                    f"{line} says that these are {what}, not a graph: name the graph"
+                )
             rows = itertools.chain([first], rows)
         _fill(table, rows, name, ours=facts.ours)
     labels = list(table.numbers)

@@ -182,8 +182,8 @@ MISTAKES = [
         "report g.npz -o r.html --scale standard",
         2,
         (
-            "error: report: --scale is for build: the graph holds what it was built with; "
-            "leave it out (see nnkgraph report --help)\n"
+            "error: report: --scale is for build: the graph holds what it was built "
+            "with; leave it out (see nnkgraph report --help)\n"
         ),
     ),
     ("option of build, short", {}, "info g.npz -k 5", 2, "-k is for build: the graph"),
