@@ -54,7 +54,7 @@ def is_key_name(name: str) -> bool:
 
 def holds_findings(names: Sequence[str]) -> bool:
     """Return whether a table with these columns is what audit writes."""
-    return tuple(names[:3]) == (OWN, "finding", "score")
+    return {"finding", "score", "other"} <= {*names}
 
 
 def about_rows(names: Sequence[str]) -> str:
@@ -160,6 +160,11 @@ def pick_column(
     note: Note = ignore,
 ) -> str:
     """Return the labels among all that could be them; `likely` gives an example."""
+    if holds_findings(found):
+        raise InputError(
+            f"{name}: holds findings of audit, not one value per row: use `audit` (of "
+            "report and plot)"
+        )
     if len(found) == 1:
         return found[0]
     usual = [one for one in found if one.rpartition("/")[2].lower() in USUAL]

@@ -285,11 +285,6 @@ class Csv(Format):
                 options.note(f"{where} {skip + 1}")
         if not rows:
             raise InputError(f"{source.name}: there are no labels inside")
-        if source.item is None and _columns.holds_findings(names or ()):
-            raise InputError(
-                f"{source.name}: holds findings of audit, not one value per row: use "
-                "`audit` (of report and plot)"
-            )
         known, item = names or [str(at) for at in range(len(rows[0]))], source.item
         asked = None if item is None else _columns.asked(known, item, source.name)
 
