@@ -100,7 +100,9 @@ class Command(Helpful):
                 ctx.fail(f"no such option {name}; did you mean -{name}?")
             if len(name) == 2 and equals and name in known:
                 ctx.fail(f"{word}: write {name} {value}, without '='")
+        talk.state.command = ctx.info_name or ""
         rest = super().parse_args(ctx, args)
+        talk.state.resume = ctx.params.get("resume") or ""
         for one in () if ctx.resilient_parsing else self.get_params(ctx):
             if isinstance(one.type, click.Path) and _is_empty(ctx.params.get(one.name)):
                 raise click.BadParameter(EMPTY, ctx, one)

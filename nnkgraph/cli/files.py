@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import shlex
 import signal
 import sys
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -209,6 +210,11 @@ class Files:
     def check_output(self, output: str, **how: Any) -> None:
         """Check before any work that a graph, or the like, can be written."""
         told: Any = {"no_clobber": self.no_clobber, "inputs": self.inputs}
+        if output == "-" and self.format and how.get("format") is None:
+            raise ParameterError(
+                f"-: standard output: --format {self.format} is the input's; name "
+                f"both, as --format {self.format},tsv"
+            )
         formats.check_output(output, **told, **how)
 
     def check_file(
@@ -280,14 +286,30 @@ class Files:
 
     def labels(self, spec: str, of: Features | None = None, **how: Any) -> Labels:
         """Read labels, which are one column: those of rows that features still have."""
-        with _remarks() as note:
-            found = formats.read_labels(spec, note=note, **self._column(spec), **how)
+        try:
+            with _remarks() as note:
+                told = self._column(spec)
+                found = formats.read_labels(spec, note=note, **told, **how)
+        except InputError as error:
+            raise self._with_file(spec, error) from error
         if len(found.classes) == len(found.codes) > 2:
             talk.warning(
                 f"{found.name}: no two rows have the same label: are they names?"
             )
         dropped = None if of is None else of.dropped
         return found if dropped is None else found.without(dropped)
+
+    def _with_file(self, spec: str, error: InputError) -> InputError:
+        """Offer the column of a table that is called like a file that is not there."""
+        missing = isinstance(error.__cause__, FileNotFoundError)
+        for table in self.inputs if missing else ():
+            if table in {spec, "-"} or not _kind(table):
+                continue
+            with suppress(NnkGraphError):
+                formats.read_labels(f"{table}::{spec}", **self._column(spec))
+                item = shlex.quote(f"{table}::{spec}")
+                return InputError(f"{error}; the column of that name is {item}")
+        return error
 
     def clusters(self, spec: str, known: tuple[str, ...] | None) -> Labels:
         """Read clusters of nodes, a number for each, -1 for those in none."""

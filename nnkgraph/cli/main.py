@@ -69,6 +69,13 @@ COMPLETE = "_NNKGRAPH_COMPLETE"
 _SHORTAGES = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOSPC}
 """Errors of the system that a user can do something about."""
 
+_IN_GRAPHS = {
+    *("-k", "--k", "--method", "--kernel", "--sigma", "--search", "--scale", "--pca"),
+    *("--duplicates", "--symmetrize", "--min-weight", "--min-degree", "--weights"),
+    *("--preset", "--connect", "--grow"),
+}
+"""Options of build that say what a graph is; who reads it is told nothing of them."""
+
 _TOO_MANY = {errno.EMFILE, errno.ENFILE}
 """Those that no file is to blame for."""
 
@@ -86,8 +93,8 @@ class Commands(Helpful, click.Group):
         """Import a command, or suggest the one that was meant."""
         if name not in self.list_commands(ctx):
             close = get_close_matches(name, self.list_commands(ctx), n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "see nnkgraph --help"
-            ctx.fail(f"no such command {name!r}; {hint}")
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"no such command {name!r}{hint}")
         module = importlib.import_module(f"nnkgraph.cli.commands.{name}")
         command: click.Command = module.command
         for parameter in command.params:
@@ -159,6 +166,9 @@ def main() -> NoReturn:
         signals.end()
     if signals.received():
         message, code = signals.outcome()
+        kept = talk.state.resume
+        if kept and os.path.isdir(kept):  # noqa: PTH112 - any string
+            message += f"; the same line goes on from what is in {kept}"
         talk.error(message)
     code = flushed(code)
     # Taking numba and LLVM apart takes a third of a second, to free memory that the
@@ -283,6 +293,12 @@ def _usage_message(error: click.UsageError) -> str:
         longer = [one for one in flags if one.startswith(error.option_name)]
         if len(longer) == 1:
             message = f"{error.message} Did you mean {longer[0]!r}?"
+        elif error.option_name in _IN_GRAPHS and any(
+            one.name == "graph" and isinstance(one, click.Argument)
+            for one in error.ctx.command.params
+        ):
+            what = "is for build: the graph holds what it was built with; leave it out"
+            message = f"{error.option_name} {what}"
     source = error.ctx.get_parameter_source(parameter.name) if parameter else None
     if parameter and source and source.name == "ENVIRONMENT":
         variable = f"{error.ctx.auto_envvar_prefix}_{parameter.name}"

@@ -21,12 +21,14 @@ class Progress(Stages):
 
     def say(self, text: str) -> None:
         """Say it at once, and once."""
-        self.said.append(text)
-        talk.summary(text)
+        if text not in self.said:
+            self.said.append(text)
+            talk.summary(text)
 
     def unsaid(self, notes: Iterable[str]) -> list[str]:
-        """Return what was not said before."""
-        return [note for note in notes if note not in self.said]
+        """Return what was not said before, be it as a warning about an input."""
+        known = talk.state.warned
+        return [n for n in notes if n not in self.said and not n.endswith(known)]
 
     def begin(self, name: str, total: int, unit: str) -> _Heard:
         """Show a bar or write lines, or neither with --quiet; look at the inputs."""

@@ -21,6 +21,10 @@ class _State:
     exit_code: int = 0
     """Of a call that went on after a failure: the first one counts."""
 
+    command: str = ""
+    resume: str = ""
+    """The directory where finished work is kept, if any."""
+
     warned: tuple[str, ...] = ()
     """Warnings about inputs, which a report may repeat."""
 
@@ -48,7 +52,6 @@ _PARAMETER = re.compile(
 _FLAGS = {
     "k": "-k",
     "digits": "--round",
-    "format": "--format (of convert: --from, --to)",
 }
 """What cannot be guessed from the parameter's name."""
 
@@ -61,6 +64,9 @@ def as_options(text: str) -> str:
 def _option(found: re.Match[str]) -> str:
     name, value = found.groups()
     flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if name == "format" and state.command == "convert":
+        output = "standard output: " in found.string
+        flag = "--to" if output else "--from (of the output: --to)"
     if value in {None, "True"}:
         return flag
     if value == "False":

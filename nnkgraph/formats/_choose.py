@@ -15,6 +15,8 @@ from nnkgraph.runtime.files import Source, is_stdout, open_source, show
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 """Endings of files that are not read; every program that makes them writes CSV."""
 
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".svg", ".pdf")
+
 _ARROW = (".feather", ".arrow", ".ipc", ".orc")
 _OF_R = (".rds", ".rda", ".rdata")
 _PICKLES = (".pkl", ".pickle", ".joblib")
@@ -112,7 +114,8 @@ def choose(role: str, path: str, wanted: str | Format | None) -> tuple[Format, s
     if wanted is not None:
         raise ParameterError(f"unknown format {wanted!r}; choose from {choices}")
     if is_stdout(path):
-        raise ParameterError(f"{show(path)}: name its `format`")
+        which = "input" if role.startswith("read") else "output"
+        raise ParameterError(f"{show(path)}: standard {which}: name its `format`")
     _refuse_others(role, path, lower)
     raise ParameterError(
         f"{show(path)}: the file name ends in none of {choices}; rename it or name "
@@ -145,6 +148,10 @@ def _refuse_others(role: str, path: str, lower: str) -> None:
         what = f"pickles are never {done}: take numpy.save(FILE, x) or Parquet"
     elif lower.endswith(_ARROW):
         what = f"Arrow files are not {done}: take Parquet, which holds the same table"
+    elif lower.endswith(_PICTURES) and role == "read_features":
+        what = "pictures are no features: save numbers, a row each, as .npy or .csv"
+    elif lower.endswith(_PICTURES):
+        what = "pictures are no graphs; nnkgraph plot draws them of one"
     elif lower.endswith(_SPREADSHEETS):
         what = "spreadsheets are not written: write .csv, which they open"
     elif role == "read_graph" and is_known(lower, "read_features"):

@@ -52,6 +52,29 @@ def is_key_name(name: str) -> bool:
     return name.strip().lower() in _NUMBERING or bool(_KEY.fullmatch(name.strip()))
 
 
+def holds_findings(names: Sequence[str]) -> bool:
+    """Return whether a table with these columns is what audit writes."""
+    return {"finding", "score", "other"} <= {*names}
+
+
+def about_rows(names: Sequence[str]) -> str:
+    """Return what a table with these columns says of its rows; nothing if it may not.
+
+    An edge is named by two nodes, so that no other column than the first is a key.
+    """
+    key, *others = [one.strip() for one in names] or [""]
+    if not (is_key_name(key) and others and all(map(is_word, others))):
+        return ""
+    if any(map(is_key_name, others)):
+        return ""
+    if holds_findings(names):
+        return "findings of audit"
+    if others == ["cluster"]:
+        return "clusters"
+    labels = others[0].lower() in USUAL or len(others) == 1
+    return "labels" if labels else ""  # features, which others say more about
+
+
 def as_word(names: Sequence[str] | None, *columns: int) -> str:
     """Return columns as the value of a parameter, names where they have any."""
     known, words = names or (), []
@@ -137,6 +160,11 @@ def pick_column(
     note: Note = ignore,
 ) -> str:
     """Return the labels among all that could be them; `likely` gives an example."""
+    if holds_findings(found):
+        raise InputError(
+            f"{name}: holds findings of audit, not one value per row: use `audit` (of "
+            "report and plot)"
+        )
     if len(found) == 1:
         return found[0]
     usual = [one for one in found if one.rpartition("/")[2].lower() in USUAL]
@@ -236,8 +264,13 @@ def check_own(
 _FEWEST = 3  # fewer rows are counted by chance
 
 
-def counts_rows(x: NDArray[Any], names: Sequence[str] | None, name: str) -> str:
-    """Return what to do where the first column is a mere count of rows, or nothing."""
+def counts_rows(
+    x: NDArray[Any], names: Sequence[str] | None, name: str, *, named: bool
+) -> str:
+    """Return what to do where the first column is a mere count of rows, or nothing.
+
+    It could name the rows, unless they are `named` by another already.
+    """
     if len(x) < _FEWEST or x.shape[1] < 2 or not 0 <= x[0, 0] <= 1:
         return ""
     if not np.array_equal(x[:, 0], np.arange(len(x)) + x[0, 0]):
@@ -245,8 +278,7 @@ def counts_rows(x: NDArray[Any], names: Sequence[str] | None, name: str) -> str:
     which = f", {show(names[0])!r}," if names and names[0] else ""
     return (
         f"{name}: the first column{which} just counts the rows, from {int(x[0, 0])}, "
-        "and is taken for a feature: name the rows by it with `id_column='0'`, or "
-        "leave it out with `drop='0'`"
+        f"and is taken for a feature: {leave_out(None, [0], named=named)}"
     )
 
 

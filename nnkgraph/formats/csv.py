@@ -7,7 +7,7 @@ import itertools
 import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
 
@@ -121,9 +121,12 @@ def _field(field: str, line: str, number: int, layout: Layout) -> tuple[str, str
 def _left_out(column: int, first: list[str], layout: Layout) -> str:
     """Offer to do without text; other columns that begin with some come along."""
     features = layout.roles.features(len(first))
-    plain = map(layout.plain, first)
-    texts = [at for at, one in enumerate(plain) if not NUMBER.fullmatch(one)]
-    texts = [at for at in features if at in texts]
+    numbers = [at for at in features if NUMBER.fullmatch(first[at])]
+    commas = [at for at in features if DECIMAL_COMMA.fullmatch(first[at])]
+    if layout.delimiter == ",":
+        commas = []  # quoted ones may well be thousands
+    known = {*numbers, *commas}
+    texts = [at for at in features if at not in known and not is_missing(first[at])]
     if column not in texts:
         word = as_word(layout.names, column)
         return f"; correct it, or leave the column out with `drop={word}`"
@@ -133,6 +136,12 @@ def _left_out(column: int, first: list[str], layout: Layout) -> str:
         advice += (
             f"; if line {layout.skip} holds no names, say `header=False` and numbers"
         )
+    points = next((at for at in numbers if "." in first[at]), None)
+    if commas and points is not None:
+        a, b = (show(first[at].strip()) for at in (commas[0], points))
+        advice += f"; write all numbers alike: there are '{a}' and '{b}'"
+    elif commas and layout.decimal == ".":
+        advice += "; numbers have decimal commas here: say `decimal=','`"
     return f"; {advice}"
 
 
@@ -255,7 +264,8 @@ class Csv(Format):
         _columns.check_own(ids or (), options, source.name, *own)
         found = Features.of(values, ids=ids, name=source.name, gaps=options.gaps)
         kept = layout.roles.features(layout.count)
-        if kept[0] == 0 and (said := _columns.counts_rows(values, names, source.name)):
+        told: Any = {"name": source.name, "named": ids is not None}
+        if kept[0] == 0 and (said := _columns.counts_rows(values, names, **told)):
             found = replace(found, warnings=(*found.warnings, said))
         if names is None:
             return found

@@ -13,6 +13,7 @@ import numpy as np
 from nnkgraph.errors import InputError
 from nnkgraph.formats import _graphs
 from nnkgraph.formats._base import EXTRAS, MADE, Extras, Format, Note, Target, unfit
+from nnkgraph.formats._columns import about_rows
 from nnkgraph.formats._graphs import EdgeTable, Facts, with_lengths
 from nnkgraph.runtime.files import Source, open_text, show, write_text
 
@@ -57,6 +58,12 @@ def _read_edges(text: TextIO, sep: str, name: str, extras: Extras, note: Note) -
                 f"{name}: line {first[0]} was taken as a header: {show(str(first[1]))}"
             )
         else:
+            what = "" if facts.ours or sep == " " else about_rows(first[1])
+            if what:
+                line = f"{name}: line {first[0]}"
+                raise InputError(
+                    f"{line} says that these are {what}, not a graph: name the graph"
+                )
             rows = itertools.chain([first], rows)
         _fill(table, rows, name, ours=facts.ours)
     labels = list(table.numbers)

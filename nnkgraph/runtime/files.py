@@ -427,7 +427,8 @@ def open_text(
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{source.name}: line {_undecodable(stream)} is not UTF-8; save the "
-                "file as UTF-8 text"
+                "file as UTF-8 text, or convert it: iconv -f cp1252 -t utf-8, where it "
+                "comes from Windows"
             ) from error
         finally:
             # The stream is closed by its owner; the wrapper must not do it twice.

@@ -122,15 +122,78 @@ MISTAKES = [
         {"g.tsv": "0\t1\t1\n"},
         "convert g.tsv g.foo",
         2,
-        "name its --format (of convert: --from, --to)",
+        "rename it or name its --from (of the output: --to)",
     ),
-    ("standard output", {"g.tsv": "0\t1\t1\n"}, "convert g.tsv -", 2, "--to"),
+    (
+        "standard output",
+        {"g.tsv": "0\t1\t1\n"},
+        "convert g.tsv -",
+        2,
+        "-: standard output: name its --to\n",
+    ),
+    (
+        "standard output of build",
+        {},
+        "build - --format csv -o -",
+        2,
+        (
+            "-: standard output: --format csv is the input's; name both, as --format "
+            "csv,tsv\n"
+        ),
+    ),
+    (
+        "standard input of build",
+        {},
+        "build - -o g.npz",
+        2,
+        "-: standard input: name its --format\n",
+    ),
+    (
+        "picture as features",
+        {"a.png": "x"},
+        "build a.png -o g.npz",
+        2,
+        "error: a.png: pictures are no features: save numbers, a row each, as .npy or",
+    ),
+    (
+        "picture as graph",
+        {"a.png": "x"},
+        "info a.png",
+        2,
+        "are no graphs; nnkgraph plo",
+    ),
+    (
+        "graph as picture",
+        {},
+        "build points.npy -o a.png",
+        2,
+        "no graphs; nnkgraph plot",
+    ),
+    (
+        "no command",
+        {},
+        "nothing",
+        2,
+        "error: no such command 'nothing' (see nnkgraph --help)\n",
+    ),
+    (
+        "option of build",
+        {},
+        "report g.npz -o r.html --scale standard",
+        2,
+        (
+            "error: report: --scale is for build: the graph holds what it was built "
+            "with; leave it out (see nnkgraph report --help)\n"
+        ),
+    ),
+    ("option of build, short", {}, "info g.npz -k 5", 2, "-k is for build: the graph"),
+    ("option of nothing", {}, "info g.npz --skale 5", 2, "No such option '--skale' ("),
     (
         "convert's input by its content",
         {"g.npz": "<graphml>"},
         "convert g.npz h.npz",
         3,
-        "(of convert: --from, --to), graphml",
+        "name its --from (of the output: --to), graphml",
     ),
     (
         "table as graph",
@@ -750,9 +813,11 @@ def test_b15_f08_the_surroundings_do_not_matter(program, points, tmp_path, env):
     ).read_bytes()
 
 
-def test_d10_ctrl_c_is_one_line_and_130(tmp_path):
+@pytest.mark.parametrize("resume", [False, True])
+def test_d10_ctrl_c_is_one_line_and_130(tmp_path, resume):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(90_000, 20)))
     slow = ["--search", "exact", "-j", "1"]
+    slow += ["--resume", tmp_path / "kept"] * resume
     job = subprocess.Popen(
         [PROGRAM, "build", tmp_path / "x.npy", "-o", tmp_path / "g.npz", *slow],
         stderr=subprocess.PIPE,
@@ -762,8 +827,10 @@ def test_d10_ctrl_c_is_one_line_and_130(tmp_path):
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=20)
     assert job.returncode == 130
-    assert err.splitlines()[-1] == "nnkgraph: error: interrupted"
-    assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
+    more = f"; the same line goes on from what is in {tmp_path / 'kept'}" * resume
+    assert err.splitlines()[-1] == f"nnkgraph: error: interrupted{more}"
+    left = {p.name for p in tmp_path.iterdir()}
+    assert left == {"x.npy", *["kept"] * resume}
 
 
 def test_d09_a_signal_counts_where_other_errors_follow_it(program, points, tmp_path):

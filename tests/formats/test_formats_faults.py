@@ -249,7 +249,7 @@ def test_a21_values_that_are_not_finite_are_told_with_line_and_column(tmp_path, 
     ("data", "match"),
     [
         (b"1,2\n3,\0004\n", "line 2 has a NUL byte"),
-        (b"1,2\n3,\xff4\n", "line 2 is not UTF-8"),
+        (b"1,2\n3,\xff4\n", r"line 2 is not UTF-8; .* iconv -f cp1252 -t utf-8"),
         ("1,2\n".encode("utf-16"), "UTF-16"),
         ("1,2\n".encode("utf-16-le"), "NUL"),
         ("1,2\n".encode("utf-32"), "UTF-16 or UTF-32"),

@@ -1,6 +1,7 @@
 """Tables with text among the numbers: what every command makes of their columns."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -292,6 +293,59 @@ def test_a20_decimal_commas_are_read_where_it_is_said(tmp_path, name, text):
         read(tmp_path / name, "a;b\n1.5;2\n", decimal=",", delimiter=";")
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (
+            "key;name;x;y;z;on\nA1;b;1,5;2;;2020-01-02\nA2;c;3;4;5;2020-01-03\n",
+            (
+                "name the rows by it with `id_column='key'`, and leave others out with "
+                "`drop='name,on'`; numbers have decimal commas here: say `decimal=','`"
+            ),
+        ),
+        (
+            "key;x\nA1;1,5\nA2;2,5\n",
+            (
+                "name the rows by it with `id_column='key'`, or leave it out with "
+                "`drop='key'`; numbers have decimal commas here: say `decimal=','`"
+            ),
+        ),
+        (
+            "key;x;y\nA1;1,5;2.5\nA2;2,5;3.5\n",
+            (
+                "name the rows by it with `id_column='key'`, or leave it out with "
+                "`drop='key'`; write all numbers alike: there are '1,5' and '2.5'"
+            ),
+        ),
+        (  # thousands, perhaps: nothing is said of them
+            'key,x\nA1,"1,500"\nA2,"2,500"\n',
+            (
+                "name the rows by it with `id_column='key'`, and leave others out with "
+                "`drop='x'`"
+            ),
+        ),
+    ],
+)
+def test_no_column_with_decimal_commas_is_advised_to_be_left_out(
+    tmp_path, text, advice
+):
+    with pytest.raises(InputError) as found:
+        read(tmp_path / "x.csv", text)
+    assert str(found.value).partition("; ")[2] == advice
+
+
+def test_the_advice_for_decimal_commas_reads_all_numbers(inside, tmp_path):
+    lines = [f"A{i};b;{i},5;{i * i % 7},25;{i % 5}" for i in range(12)]
+    (tmp_path / "x.csv").write_text("\n".join(["key;name;x;y;z", *lines]))
+    call = ["build", "x.csv", "-k", "5", "--report", "-", "-o", "g.npz"]
+    said = inside(*call).err
+    words = re.findall(r"--(?:id-column|drop) [\w,]*\w|--decimal ,", said)
+    assert len(words) == 3
+    done = inside(*call, *" ".join(words).split())
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["input"]["shape"] == [12, 3]
+
+
 def test_a20_a_column_of_decimal_commas_is_one_column(tmp_path):
     assert read(tmp_path / "x.csv", "1,5\n2\n", decimal=",")[0].x.tolist() == [
         [1.5],
@@ -362,6 +416,11 @@ def test_a_column_that_counts_the_rows_is_a_warning(run, folder, start):
     for more in (("--id-column", 0), ("--drop", 0)):
         result = run(*call, *more)
         assert (result.code, result.err) == (0, "")
+    # Where another column names them already, it can only be left out.
+    named = [f"{one},r{at}" for at, one in enumerate(lines)]
+    (folder / "y.csv").write_text("\n".join([",a,b,who", *named]))
+    said = run("build", "y.csv", *call[2:], "--id-column", "who").err
+    assert said.endswith("is taken for a feature: leave it out with --drop 0\n")
     (folder / "x.csv").write_text("\n".join(lines[1:]))  # from 1 or 2: no mere count
     assert ("counts" in run(*call).err) == (start == 0)
 
@@ -560,3 +619,81 @@ def test_arrays_get_names_by_another_option(run, folder):
     result = run("build", "x.npy", "--id-column", "0", "-o", "g.npz")
     assert result.code == 2
     assert "--ids" in result.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "explain x.csv --node 1",
+        "compare x.csv --method knn",
+        "doctor x.csv",  # it searches again, scaled
+        "audit x.csv -o a.csv",
+        "classify x.csv --labels y.txt --cv 2",
+    ],
+)
+def test_each_remark_is_made_once(run, folder, command):
+    x = np.column_stack([X, 1e4 * X[:, 0] ** 2]).astype(object)
+    x[3, 0] = ""
+    (folder / "x.csv").write_text(table("a,b,c,d", *x.T))
+    (folder / "y.txt").write_text("\n".join(KINDS))
+    found = run(*command.split(), "--missing", "mean", "-k", 5)
+    assert found.code == 0, found.err
+    lines = [one.partition("warning: ")[2] or one for one in found.err.splitlines()]
+    assert len([one for one in lines if "1 value is missing" in one]) == 1
+    assert len(set(lines)) == len(lines) >= 3
+
+
+def test_labels_named_by_their_column_alone_are_found(run, folder):
+    call = ("audit", "mine.csv", *SKIPPED, "-k", 5, "--labels")
+    found = run(*call, "kind")
+    assert found.code == 3
+    assert found.err.splitlines()[-1] == (
+        "nnkgraph: error: kind: no such file; the column of that name is mine.csv::kind"
+    )
+    assert run(*call, "mine.csv::kind").code == 0
+    assert run(*call, "sort").err.endswith("error: sort: no such file\n")
+
+
+@pytest.mark.parametrize("command", ["report g.npz -o r.html", "plot g.npz -o p.png"])
+@pytest.mark.parametrize("option", ["--clusters", "--labels"])
+def test_findings_are_no_clusters(run, folder, command, option):
+    run("build", "mine.csv", *SKIPPED, "-k", 5, "-o", "g.npz")
+    text = (
+        "id,finding,score,other,label,suggested,detail\nc1,outlier,2,c2,gold,drop,x\n"
+    )
+    (folder / "audit.csv").write_text(text)
+    found = run(*command.split(), option, "audit.csv")
+    assert found.code == 3
+    assert found.err.splitlines()[-1] == (
+        "nnkgraph: error: audit.csv: holds findings of audit, not one value per row: "
+        "use --audit (of report and plot)"
+    )
+    # One of its columns can be meant all the same.
+    assert formats.read_labels("audit.csv::suggested").names() == ["drop"]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "what"),
+    [
+        ("id,cluster", "c0,0", "clusters"),
+        ("id,finding,score,other", "c0,outlier,1.5,c1", "findings of audit"),
+        ("customer_id,segment", "c0,gold", "labels"),
+        ("id,label,confidence,given", "c0,gold,0.5,yes", "labels"),
+        (",class", "0,gold", "labels"),
+    ],
+)
+@pytest.mark.parametrize("command", ["info", "cluster"])
+def test_a_table_about_nodes_is_no_graph(run, folder, command, header, row, what):
+    (folder / "t.csv").write_text(f"{header}\n{row}\n")
+    output = [] if command == "info" else ["-o", "c.csv"]
+    found = run(command, "t.csv", *output)
+    said = f"t.csv: line 1 says that these are {what}, not a graph: name the graph"
+    assert (found.code, found.err) == (3, f"nnkgraph: error: {said}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["user_id,item_id\na,b\n", "id,b,0.5\nb,c,2\n", "x,y\ny,z\n"]
+)
+def test_edges_between_words_stay_a_graph(tmp_path, text):
+    (tmp_path / "g.csv").write_text(text)
+    assert formats.read_graph(tmp_path / "g.csv").adjacency.nnz == 4

@@ -26,7 +26,7 @@ PAGES = [
     *sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED),
 ]
 
-SETUP = ("make ", "pip install")
+SETUP = ("make ", "pip install", "python3 -m venv")
 """Commands that make the environment the tests run in."""
 
 CONFIG = ("--config", "c.toml")

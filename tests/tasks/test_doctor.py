@@ -411,6 +411,25 @@ def test_near_duplicates_by_angle_and_by_distance(run, tmp_path):
     assert any("need not mean copies" in one.text for one in positive)
 
 
+def test_what_depends_on_the_scale_says_so_where_another_is_suggested():
+    def texts(**options):
+        found = doctor(wide_column(), k=20, **options)
+        near = [one.text for one in found.findings if "near-duplicates" in one.text]
+        first = next(one.text for one in found.findings if one.section[:6] == "graphs")
+        assert len(near) == 1
+        return near[0], first
+
+    near, first = texts()
+    assert near.endswith(
+        "; that is without scaling: look again with `scale='standard'`, as suggested "
+        "below"
+    )
+    assert first == "with the options as given; the suggested line has others"
+    near, first = texts(scale="standard")
+    assert "look again" not in near
+    assert first.startswith("method, rule")
+
+
 def test_near_duplicates_are_not_what_chance_gives():
     for d in (1, 2, 3, 10):
         x = rng().uniform(size=(2000, d))

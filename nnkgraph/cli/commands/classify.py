@@ -176,7 +176,7 @@ def command(
         f"{train}: {about['rows']} training rows{tests}, {about['features']} features, "
         f"{len(found.classes)} classes, scale {about['scale']}"
         + (f", pca {about['pca']}" if "pca" in about else ""),
-        *found.notes,
+        *stages.unsaid(found.notes),
     )
     talk.warning(*found.warnings)
     if output is not None:

@@ -58,10 +58,11 @@ def command(
 
         new_figure(1, 1)  # what pictures need is missing before the work, not after it
     matrix = files.features(features, kernel=settings["kernel"])
-    found = nnkgraph.compare(matrix, progress=progress.Progress(), **settings)
+    shown = progress.Progress()
+    found = nnkgraph.compare(matrix, progress=shown, **settings)
     for name in output:
         _write(name, matrix.name, found.lines)
-    talk.summary(*found.notes)
+    talk.summary(*shown.unsaid(found.notes))
     if found.sigma is not None:
         talk.summary(f"{features}: sigma {found.sigma:.6g}, search {found.search}")
     for line in found.lines:

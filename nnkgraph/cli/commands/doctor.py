@@ -48,8 +48,9 @@ def command(features: str, files: Files, json: bool, **settings: Any) -> None:
     """
     given = {**settings, "format": files.format, "ids": files.ids, **files.table}
     matrix = files.features(features, kernel=settings["kernel"])
-    found = nnkgraph.doctor(matrix, progress=progress.Progress(), **settings)
-    talk.summary(*found.notes)
+    shown = progress.Progress()
+    found = nnkgraph.doctor(matrix, progress=shown, **settings)
+    talk.summary(*shown.unsaid(found.notes))
     line = _line(features, given, found)
     text = _text(features, found, line)
     talk.data(talk.json_text(_figures(found, line)) if json else text)

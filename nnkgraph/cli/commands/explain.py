@@ -169,13 +169,12 @@ def command(
         where = files.coordinates(coords, matrix.ids, gaps=False)
     if output is not None:
         picture.check_places(matrix, where, kernel)
+    told = progress.Progress()
     if built is None:
-        found = nnkgraph.explain(matrix, node, progress=progress.Progress(), **settings)
+        found = nnkgraph.explain(matrix, node, progress=told, **settings)
     else:
-        found = explain_built(
-            matrix, built, node, name=graph or "", progress=progress.Progress()
-        )
-    talk.summary(*found.notes)
+        found = explain_built(matrix, built, node, name=graph or "", progress=told)
+    talk.summary(*told.unsaid(found.notes))
     if output is not None:
         figure = picture.draw_explanation(found, matrix, where)
         files.write(output, rendered(figure, output))

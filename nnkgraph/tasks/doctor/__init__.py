@@ -89,12 +89,13 @@ def doctor(
             "replaced": list(replaced.values()),
         }
         suggestion = _suggested(searched, given, figures)
+    changed = suggestion.settings if suggestion else {}
     if suggestion:
         better = {name: given[name] for name in replaced} | suggestion.settings
         reasons = [*replaced.values(), *suggestion.reasons]
         suggestion = replace(suggestion, settings=better, reasons=reasons)
     notes = list(searched.candidates.notes)
-    return Diagnosis(figures, findings(figures), suggestion, notes)
+    return Diagnosis(figures, findings(figures, changed), suggestion, notes)
 
 
 def _without_direction(

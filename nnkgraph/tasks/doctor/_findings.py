@@ -233,12 +233,16 @@ _HUB = 10.0  # times k: nodes that are chosen more often count as hubs
 _HARD_DIMENSION, _HARD_SKEWNESS = 15.0, 5.0
 
 
-def findings(figures: dict[str, Any]) -> list[Finding]:
-    """Put all figures into words, section by section."""
+def findings(figures: dict[str, Any], changed: dict[str, Any]) -> list[Finding]:
+    """Put all figures into words, section by section.
+
+    They are of the rows as they were given: where the suggestion has `changed` how
+    they are compared, what depends on it says so.
+    """
     found = [*_search(figures), *_support(figures["support"], figures["certificate"])]
     graphs = [
         *_overlap(figures),
-        *_graphs(figures["graphs"], figures["input"]["shape"][0]),
+        *_graphs(figures["graphs"], figures["input"]["shape"][0], changed),
     ]
     more = [*_hubs(figures)]
     if figures["similarities"]:
@@ -251,7 +255,8 @@ def findings(figures: dict[str, Any]) -> list[Finding]:
         found = [*_sample(sample), *_estimated(found, sample["rows"])]
         graphs = _estimated(graphs, sample["nodes"])
         more = _estimated(more, sample["rows"])
-    return [*_data(figures), *column_findings(figures), *found, *graphs, *more]
+    data = _data(figures, changed.get("scale", figures["scale"]))
+    return [*data, *column_findings(figures), *found, *graphs, *more]
 
 
 def _estimated(found: list[Finding], rows: int) -> list[Finding]:
@@ -275,7 +280,7 @@ def _sample(sample: dict[str, Any]) -> Iterator[Finding]:
     yield say("components need all rows: they are not counted")
 
 
-def _data(figures: dict[str, Any]) -> Iterator[Finding]:
+def _data(figures: dict[str, Any], better: str) -> Iterator[Finding]:
     n, d = figures["input"]["shape"]
     rows = figures["rows"]
     columns = "1 column" if d == 1 else f"{d} columns"
@@ -290,11 +295,19 @@ def _data(figures: dict[str, Any]) -> Iterator[Finding]:
     else:
         yield say("no identical rows")
     if "near_duplicates" in rows:
-        yield say(_near(figures))
+        yield say(_near(figures) + _other_scale(figures["scale"], better))
     if embeddings := figures["columns"].get("embeddings"):
         yield _embeddings(embeddings, figures)
     for text in [*figures["replaced"], *figures["warnings"]]:
         yield say(text, advice=True)
+
+
+def _other_scale(scale: str, better: str) -> str:
+    """Say that rows which are near in one scale need not be so in a better one."""
+    if scale == better:
+        return ""
+    how = "without scaling" if scale == "none" else f"with `scale={scale!r}`"
+    return f"; that is {how}: look again with `scale={better!r}`, as suggested below"
 
 
 def _near(figures: dict[str, Any]) -> str:
@@ -408,8 +421,12 @@ def _overlap(figures: dict[str, Any]) -> Iterator[Finding]:
     yield say(verdict)
 
 
-def _graphs(lines: list[dict[str, Any]], n: int) -> Iterator[Finding]:
+def _graphs(
+    lines: list[dict[str, Any]], n: int, changed: dict[str, Any]
+) -> Iterator[Finding]:
     say = partial(Finding, "graphs: what build would give")
+    if {"scale", "kernel", "sigma"} & {*changed}:
+        yield say("with the options as given; the suggested line has others")
     yield say(
         f"{'method, rule':<24}{'edges/node':>12}{'components':>12}{'isolated':>12}"
     )
