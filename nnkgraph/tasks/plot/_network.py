@@ -119,8 +119,8 @@ class Coloring:
         return to_rgba_array([*self.palette, _NONE])[own], shape
 
 
-def by_class(classes: tuple[str, ...], sizes: IndexArray, *, gaps: bool) -> Coloring:
-    """Return a color for each class, with a legend; gaps are nodes without a class.
+def by_class(classes: tuple[str, ...], sizes: IndexArray, *, gaps: str) -> Coloring:
+    """Return a color for each class, with a legend; gaps is what nodes without are.
 
     Beyond 12 classes colors come again, with another marker; beyond 24 the ten largest
     have a color, and all others share one.
@@ -140,7 +140,8 @@ def by_class(classes: tuple[str, ...], sizes: IndexArray, *, gaps: bool) -> Colo
         rest = int(sizes.sum() - sizes[largest].sum())
         styles = [(f"{names[at]} ({sizes[at]:,})", own[at], "o") for at in largest]
         styles += [(f"{count - _NAMED} others ({rest:,})", _OTHER, "o")]
-    styles += [("no label", _NONE, _MARKERS[0])] * gaps
+    if gaps:
+        styles += [(gaps, _NONE, _MARKERS[0])]
     marks = tuple(
         Line2D([], [], label=name, color=color, marker=shape, ls="", markersize=6)
         for name, color, shape in styles
@@ -227,7 +228,8 @@ def draw(
     where = [figures.for_nodes(at, coordinates, g, name) for name, g in graphs]
     classes = labels if clusters is None else clusters
     _thin(where, graphs, Marks(classes, None, findings), most, seed)
-    coloring, own = _coloring(graphs, classes, values)
+    none = "no label" if clusters is None else "no cluster"
+    coloring, own = _coloring(graphs, classes, none, values)
     most = max(map(_drawn_edges, graphs, where))
     lines = Lines(
         edges,
@@ -278,12 +280,15 @@ def _drawn_edges(named: tuple[str, Graph], at: FloatArray) -> int:
 
 
 def _coloring(
-    graphs: figures.Graphs, labels: Labels | None, values: Features | str | None
+    graphs: figures.Graphs,
+    labels: Labels | None,
+    none: str,
+    values: Features | str | None,
 ) -> tuple[Coloring, list[Any]]:
     """Return the colors of all panels, and what each node is colored by."""
     if labels is not None:
         codes = [labels.for_rows(g.n_nodes, g.ids, name).codes for name, g in graphs]
-        gaps = any((one < 0).any() for one in codes)
+        gaps = none if any((one < 0).any() for one in codes) else ""
         return by_class(labels.classes, labels.counts(), gaps=gaps), codes
     if values is None:
         # Many dots, in a color of their own, would hide the edges.
