@@ -80,6 +80,24 @@ def test_weight_shows_as_asked(edges, faint, thin):
         assert (np.ptp(values) > 0) == shown
 
 
+@pytest.mark.parametrize("edges", ["alpha", "width"])
+def test_of_many_edges_each_is_faint_and_nodes_are_seen(monkeypatch, edges):
+    def drawn(crowd):
+        monkeypatch.setattr(_network, "_CROWD", crowd)
+        figure = draw(graph, edges=edges)
+        key = [m.get_alpha() or m.get_color()[3] for m in figure.legends[0].get_lines()]
+        dots = dots_of(figure.axes[0])[0].get_sizes()
+        return lines_of(figure.axes[0]).get_colors()[:, 3], key, dots
+
+    graph = some_graph()
+    whole, _, dots = drawn(graph.n_edges + 1)
+    faint, key, _ = drawn(graph.n_edges / 9)
+    assert whole.max() == 1
+    assert np.allclose(faint, whole * 0.19245, rtol=0.02)
+    assert max(key) >= 0.6  # what the legend shows is seen
+    assert dots[0] == 14
+
+
 def test_two_graphs_share_limits_and_the_scale_of_weights():
     heavy = some_graph(0)
     light = Graph(heavy.adjacency * 0.25)

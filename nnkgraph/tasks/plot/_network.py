@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.findings import Findings
 
 
+_CROWD = 3500  # of more edges each is fainter, as in the report
 RASTERIZED = 20_000  # of more edges, vector graphics hold pixels instead of lines
 NO_WEIGHT = 1e-300  # stands for the largest weight where there are no edges
 
@@ -31,6 +32,7 @@ class Lines:
     heaviest: float  # the weight drawn strongest, in all panels
     width: float  # of the strongest line, in points
     color: str
+    strength: float = 1.0  # of many edges each is faint, so that what is dense shows
 
     def style(self, weight: FloatArray) -> tuple[Any, Any]:
         """Return a color and a width for each weight."""
@@ -41,6 +43,7 @@ class Lines:
         colors = np.tile(to_rgba(self.color), (len(weight), 1))
         if self.shows in {"alpha", "both"}:
             colors[:, 3] = 0.25 + 0.75 * share
+        colors[:, 3] *= self.strength
         thick = np.full(len(weight), self.width)
         if self.shows in {"width", "both"}:
             thick = self.width * (0.25 + 2.0 * share)
@@ -53,7 +56,9 @@ class Lines:
         if self.shows == "none" or self.heaviest <= NO_WEIGHT:
             return []
         weights = np.array([1.0, 0.01]) * self.heaviest
-        styles = zip(weights, *self.style(weights), strict=True)
+        # Alone, a line as faint as those of many edges would not be seen.
+        seen = replace(self, strength=max(self.strength, 0.6))
+        styles = zip(weights, *seen.style(weights), strict=True)
         return [
             Line2D([], [], label=f"weight {w:.2g}", color=color, lw=max(0.8, wide))
             for w, color, wide in styles
@@ -236,6 +241,7 @@ def draw(
         max(float(graph.adjacency.data.max(initial=NO_WEIGHT)) for _, graph in graphs),
         float(np.clip(65 / np.sqrt(most + 1), 0.2, 1.1)),
         INK if coloring.plain else _UNDER_COLORS,
+        float(np.clip((_CROWD / (most + 1)) ** 0.75, 0.12, 1.0)),
     )
     low, high = np.nanmin(at, axis=0), np.nanmax(at, axis=0)
     marks = coloring.marks or lines.key()
@@ -355,9 +361,7 @@ def _add_nodes(
     colors, shapes = coloring.paint(own)
     there = ~np.isnan(at[:, 0])
     three = {"depthshade": bool(coloring.plain)} if at.shape[1] == 3 else {}
-    # Colors are told apart in larger dots only.
-    size = (6000 if coloring.plain else 14000) / max(1, there.sum())
-    size = float(np.clip(size, 0.4, 14))
+    size = float(np.clip(14000 / max(1, there.sum()), 0.4, 14))
     style: Any = {
         "s": size,
         "linewidths": 0,
@@ -377,7 +381,7 @@ _RINGED = 100  # findings of a kind
 def _add_findings(panel: Any, at: Any, findings: Findings) -> list[Any]:
     """Mark the first findings of every kind; return what the legend says of them."""
     marks = []
-    style = {"facecolors": "none", "edgecolors": "#000000", "linewidths": 0.9}
+    style = {"facecolors": "none", "edgecolors": "#000000b0", "linewidths": 0.8}
     for kind, (name, shape) in enumerate(zip(KINDS, _RINGS, strict=True)):
         every = findings.at(kind)
         some = every[:_RINGED]
@@ -389,6 +393,6 @@ def _add_findings(panel: Any, at: Any, findings: Findings) -> list[Any]:
             continue
         few = f"{len(some)} of {len(every):,}" if len(every) > len(some) else len(every)
         text = f"{name} ({few})"
-        style |= {"marker": shape, "s": 34, "zorder": 4, "label": text}
+        style |= {"marker": shape, "s": 26, "zorder": 4, "label": text}
         marks.append(panel.scatter(*at[nodes].T, **style))
     return marks
