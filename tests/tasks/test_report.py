@@ -128,6 +128,25 @@ def test_a_graph_that_does_not_say_how_it_was_made_is_shown_all_the_same():
     assert [chart["title"] for chart in found["charts"]] == ["Degrees", "Weights"]
 
 
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [("standard", "standard, by the numbers of 3 columns"), ("none",) * 2],
+)
+def test_scaling_is_said_in_words(inside, scale, said):
+    graph = build_graph(X, k=8, scale=scale)
+    found = dict(held(report(graph))["parameters"])
+    assert found["scale"] == said
+    assert "scaling" not in found
+    formats.write_graph("g.npz", graph)
+    told = " ".join(inside("info", "g.npz").out.split())
+    assert f"scale {said}," in told
+    assert "{" not in told
+    rows = "the rows" if scale == "none" else "the scaled rows"
+    assert f"metric euclidean, between {rows} error" in told
+    known = json.loads(inside("info", "g.npz", "--json").out)["provenance"]
+    assert ("scaling" in known) == (scale != "none")  # the numbers are not lost
+
+
 def test_failed_nodes_are_shown():
     graph = ring(9, errors=np.zeros(9), provenance={"nodes_failed": 2})
     proof = held(report(graph))["proof"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import __version__
-from nnkgraph.build.report import CERTIFICATE_LIMIT, description, support
+from nnkgraph.build.report import CERTIFICATE_LIMIT, description, readable, support
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.files import show
 from nnkgraph.tasks.laplacian import pieces
@@ -70,7 +70,7 @@ def figures(
         "checked": looked,
         "charts": [*_charts(graph, name)],
         "groups": [_components(graph), *_classes(graph, labels)],
-        "parameters": _parameters(graph.provenance),
+        "parameters": _parameters(readable(graph.provenance)),
         "foot": f"Written by nnkgraph {__version__}. It loads nothing from anywhere.",
     }
 
@@ -186,7 +186,7 @@ def _parameters(facts: dict[str, Any]) -> list[list[str]]:
     """Return the provenance as text, in the order that readers look for."""
     first = ("method", "k", "kernel", "sigma", "rule", "search", "min_degree", "scale")
     names = [name for name in first if name in facts]
-    hidden = {"support_sizes", "nodes_failed", "failure", "projection"}
+    hidden = {"support_sizes", "nodes_failed", "failure"}
     names += sorted(set(facts) - {*first} - hidden)
     return [[name.replace("_", " "), _shown(facts[name])] for name in names]
 
