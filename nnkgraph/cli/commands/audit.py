@@ -153,5 +153,6 @@ def _tables(found: Audit, top: int) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.4f}" if isinstance(value, float) else str(value)
-    return talk.printable(text)
+    from nnkgraph.tasks.audit.table import shown
+
+    return talk.printable(shown(value))
