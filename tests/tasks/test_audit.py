@@ -428,6 +428,12 @@ def test_a_small_distance_is_not_shown_as_zero(run, files):
     assert row[1] in Cells((files / "a.html").read_text()).found
 
 
+def test_quiet_prints_findings_only_where_no_file_has_them(run, files):
+    line = ["audit", files / "x.npy", "--duplicate", "0", "-q"]
+    assert "near-duplicate" in run(*line).out
+    assert run(*line, "-o", files / "a.csv").out == ""
+
+
 class Cells(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
