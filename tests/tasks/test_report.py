@@ -4,6 +4,7 @@ import base64
 import itertools
 import json
 import re
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -115,6 +116,16 @@ def test_features_are_compared_with_the_graph():
     found = held(report(graph, features=Features.of(X)))
     assert {row[1] for row in found["checks"]} == {"ok"}
     assert "60 of 60 nodes" in found["checked"]
+    assert found["checked"].startswith("array: 3 columns. 60 of")
+    told = replace(
+        Features.of(X, name="a/t.csv"),
+        columns=("age", "<b>", "lat"),
+        warnings=("a/t.csv: 72 values are missing",),
+    )
+    found = held(report(graph, features=told))["checked"]
+    assert found.startswith(
+        "t.csv: 3 columns (age, <b>, lat); 72 values are missing. 60 of"
+    )
     other = held(report(graph, features=Features.of(X + 1e-3)))
     assert other["proof"]["state"] == "bad"
     assert "FAILED" in {row[1] for row in other["checks"]}

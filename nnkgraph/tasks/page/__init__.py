@@ -101,10 +101,21 @@ def _proof(
         text = f"The graph is not what its features and parameters give: {names}."
         proof = {"state": "bad", "text": text}
     looked = (
-        f"{found.looked:,} of {found.nodes:,} nodes were derived again from the "
-        "features, by a slow independent path:"
+        f"{_told(features)}. {found.looked:,} of {found.nodes:,} nodes were derived "
+        "again from the features, by a slow independent path:"
     )
     return proof, [[one.name, one.status, one.text] for one in found.checks], looked
+
+
+def _told(features: Features) -> str:
+    """Say what features are, and what was done to them: the graph's file does not."""
+    name, count = show(PurePath(features.name).name), features.x.shape[1]
+    text = f"{name}: {count:,} {'column' if count == 1 else 'columns'}"
+    if features.columns is not None:
+        text += f" ({', '.join(features.columns[:_LISTED])}"
+        text += ", ...)" if count > _LISTED else ")"
+    said = (one.removeprefix(f"{features.name}: ") for one in features.warnings)
+    return "; ".join([text, *said])
 
 
 def _charts(graph: Graph, name: str) -> Iterator[dict[str, Any]]:
