@@ -142,6 +142,17 @@ def provenance_of(known: dict[str, Any], settings: dict[str, Any]) -> dict[str, 
     }
 
 
+def readable(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return provenance for people: numbers of each column are counted, not listed."""
+    told = {name: one for name, one in facts.items() if name != "projection"}
+    numbers = told.pop("scaling", None)
+    if isinstance(numbers, dict) and "low" in numbers:
+        count = len(numbers["low"])
+        column = "column" if count == 1 else "columns"
+        told["scale"] = f"{told.get('scale')}, by the numbers of {count} {column}"
+    return told
+
+
 def search_facts(candidates: Candidates) -> dict[str, Any]:
     """Describe how candidates were found."""
     return {

@@ -10,7 +10,7 @@ import signal
 import sys
 import weakref
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -311,6 +311,18 @@ class Files:
                 return InputError(f"{error}; the column of that name is {item}")
         return error
 
+    def named_labels(self, spec: str, of: Features | None = None, **how: Any) -> Labels:
+        """Read labels for people: an .npz may name its numbers in ``class_names``."""
+        found = self.labels(spec, of, **how)
+        names = _class_names(spec)
+        every = {str(at): name for at, name in enumerate(names)}
+        # Names count from 0 and differ; anything else is a list of something else.
+        wrong = len({*names} - {""}) < len(names)
+        if not names or wrong or not every.keys() >= {*found.classes}:
+            return found
+        talk.summary(f"{found.name}: class_names beside them name the classes")
+        return replace(found, classes=tuple(every[one] for one in found.classes))
+
     def clusters(self, spec: str, known: tuple[str, ...] | None) -> Labels:
         """Read clusters of nodes, a number for each, -1 for those in none."""
         return self.labels(spec, known=known, missing="-1")
@@ -360,6 +372,23 @@ class Files:
     def _absent(self) -> None:
         """Count a table that has no such id column."""
         self._named -= 1
+
+
+def _class_names(spec: str) -> list[str]:
+    """Return what an .npz of labels calls its classes; nothing where it does not."""
+    from zipfile import ZipFile
+
+    path, item = formats.split_item(spec)
+    if not path.lower().endswith(".npz") or item == "class_names":
+        return []
+    with ZipFile(path) as archive:
+        if "class_names.npy" not in archive.namelist():
+            return []
+    try:
+        return formats.read_labels(f"{path}::class_names").names()
+    except InputError as error:  # the labels do without it
+        talk.detail(str(error))
+        return []
 
 
 def _kind(spec: str, format_: str | None = None) -> str:

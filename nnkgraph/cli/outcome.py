@@ -14,7 +14,7 @@ from nnkgraph.cli.progress import Progress
 from nnkgraph.errors import ParameterError, QualityError
 from nnkgraph.runtime.limits import MemoryWatch
 
-METRICS = {
+_METRICS = {
     "euclidean": "euclidean, between the scaled rows",
     "manhattan": "manhattan, between the scaled rows",
     "chord": "chord c between rows of length 1: cosine 1 - c^2 / 2",
@@ -22,6 +22,13 @@ METRICS = {
     "precomputed": "as given",
 }
 """What distances are."""
+
+
+def metric_text(metric: str | None, scale: object) -> str:
+    """Return what distances are; rows that were not scaled are not called so."""
+    text = _METRICS.get(metric or "", "-")
+    return text.replace("scaled rows", "rows") if scale == "none" else text
+
 
 _TIMED = ("start", "read", "search", "solve", "symmetrize", "write")
 

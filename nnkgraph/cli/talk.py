@@ -116,6 +116,12 @@ def detail(message: str) -> None:
         _say(message)
 
 
+def listing(text: str) -> None:
+    """Print what a file that was written holds as well, unless --quiet was given."""
+    if state.verbosity >= 0:
+        data(text)
+
+
 def data(text: str) -> None:
     """Print what was asked for."""
     if sys.stdout is None:

@@ -411,10 +411,27 @@ def test_tables_of_all_kinds_say_the_same(run, files):
     page = (files / "a.html").read_text()
     assert "http" not in page.replace("http-equiv", "")
     cells = Cells(page).found
-    assert cells[:7] == [
-        f"{one:.4f}" if isinstance(one, float) else one for one in rows[0].values()
-    ]
-    assert len(cells) == 7 * len(rows)
+    first = {name: one for name, one in rows[0].items() if name != "finding"}
+    assert cells[:6] == [*({**first, "score": "0"}.values())]
+    assert len(cells) == 6 * len(rows)
+    assert "<th>finding" not in page  # the heading says it
+
+
+def test_a_small_distance_is_not_shown_as_zero(run, files):
+    x = np.load(files / "x.npy")
+    x[7] = x[3] + 1e-5
+    np.save(files / "x.npy", x)
+    line = ["audit", files / "x.npy", "--duplicate", "0.001", "--top", 99]
+    done = run(*line, "-o", files / "a.html")
+    (row,) = [one.split() for one in done.out.splitlines() if one.startswith("7 ")]
+    assert float(row[1]) == pytest.approx(np.linalg.norm(x[7] - x[3]), rel=5e-3)
+    assert row[1] in Cells((files / "a.html").read_text()).found
+
+
+def test_quiet_prints_findings_only_where_no_file_has_them(run, files):
+    line = ["audit", files / "x.npy", "--duplicate", "0", "-q"]
+    assert "near-duplicate" in run(*line).out
+    assert run(*line, "-o", files / "a.csv").out == ""
 
 
 class Cells(html.parser.HTMLParser):

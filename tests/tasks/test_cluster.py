@@ -289,6 +289,15 @@ def test_mistakes_have_their_code_and_leave_no_file(
     assert not (folder / "c.csv").exists()
 
 
+def test_quiet_prints_no_table_that_a_file_holds(run, folder, tmp_path):
+    call = ("cluster", folder / "g.npz", "-o", tmp_path / "c.csv")
+    assert "modularity" in run(*call).out
+    quiet = run(*call, "-q")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    assert "modularity" in run(*call, "-q", "--json").out
+    assert run(*call[:-1], "-", "-q").out == (tmp_path / "c.csv").read_text()
+
+
 def test_one_class_is_said_to_say_nothing(run, folder, tmp_path):
     call = ("cluster", folder / "g.npz", "--labels", folder / "one.npy")
     done = run(*call, "-o", tmp_path / "c.csv")

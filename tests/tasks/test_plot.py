@@ -1,5 +1,7 @@
 """Pictures: what is in them, and what is said where none can be drawn."""
 
+import json
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -78,6 +80,24 @@ def test_weight_shows_as_asked(edges, faint, thin):
     for shown, values in ((faint, alpha), (thin, width)):
         assert (np.diff(values) >= 0).all()
         assert (np.ptp(values) > 0) == shown
+
+
+@pytest.mark.parametrize("edges", ["alpha", "width"])
+def test_of_many_edges_each_is_faint_and_nodes_are_seen(monkeypatch, edges):
+    def drawn(crowd):
+        monkeypatch.setattr(_network, "_CROWD", crowd)
+        figure = draw(graph, edges=edges)
+        key = [m.get_alpha() or m.get_color()[3] for m in figure.legends[0].get_lines()]
+        dots = dots_of(figure.axes[0])[0].get_sizes()
+        return lines_of(figure.axes[0]).get_colors()[:, 3], key, dots
+
+    graph = some_graph()
+    whole, _, dots = drawn(graph.n_edges + 1)
+    faint, key, _ = drawn(graph.n_edges / 9)
+    assert whole.max() == 1
+    assert np.allclose(faint, whole * 0.19245, rtol=0.02)
+    assert max(key) >= 0.6  # what the legend shows is seen
+    assert dots[0] == 14
 
 
 def test_two_graphs_share_limits_and_the_scale_of_weights():
@@ -446,6 +466,34 @@ def test_pictures_are_drawn_by_command(run, files, call):
     result = run("plot", "g.npz", "-o", "fig.png", *call.split())
     assert result.code == 0, result.err
     assert (files / "fig.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_page_is_what_report_writes(run, files):
+    result = run("plot", "g.npz", "-o", "fig.html")
+    assert result.code == 2
+    assert "nnkgraph report g.npz -o fig.html" in result.err
+    assert not (files / "fig.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["ant", "bee", "cow"], ["ant", "bee", "cow"]),
+        (["ant", "bee"], ["0", "1", "2"]),  # a list of something else
+        (["ant", "ant", "cow"], ["0", "1", "2"]),
+        ([["ant", "bee", "cow"]], ["0", "1", "2"]),
+        (["ant", "", "cow"], ["0", "1", "2"]),
+    ],
+)
+def test_an_npz_may_name_its_classes(run, files, names, shown):
+    np.savez(files / "y.npz", y=np.arange(N) % 3, class_names=names)
+    call = ["--labels", "y.npz::y"]
+    page, figure = files / "g.html", files / "g.svg"
+    assert run("report", "g.npz", "-o", page, *call).code == 0
+    assert json.dumps(shown, separators=(",", ":")) in page.read_text()
+    said = run("plot", "g.npz", "-o", figure, *call)
+    assert said.code == 0
+    assert ("class_names" in said.err) == (shown[0] == "ant")
 
 
 def test_nodes_that_are_left_out_are_said(run, files):

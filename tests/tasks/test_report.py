@@ -1,8 +1,10 @@
 """The page about a graph: what it holds, and what a real browser makes of it."""
 
 import base64
+import itertools
 import json
 import re
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -114,6 +116,16 @@ def test_features_are_compared_with_the_graph():
     found = held(report(graph, features=Features.of(X)))
     assert {row[1] for row in found["checks"]} == {"ok"}
     assert "60 of 60 nodes" in found["checked"]
+    assert found["checked"].startswith("array: 3 columns. 60 of")
+    told = replace(
+        Features.of(X, name="a/t.csv"),
+        columns=("age", "<b>", "lat"),
+        warnings=("a/t.csv: 72 values are missing",),
+    )
+    found = held(report(graph, features=told))["checked"]
+    assert found.startswith(
+        "t.csv: 3 columns (age, <b>, lat); 72 values are missing. 60 of"
+    )
     other = held(report(graph, features=Features.of(X + 1e-3)))
     assert other["proof"]["state"] == "bad"
     assert "FAILED" in {row[1] for row in other["checks"]}
@@ -125,6 +137,25 @@ def test_a_graph_that_does_not_say_how_it_was_made_is_shown_all_the_same():
     assert found["proof"]["state"] == "unknown"
     assert found["checks"][0][1] == "not checked"
     assert [chart["title"] for chart in found["charts"]] == ["Degrees", "Weights"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [("standard", "standard, by the numbers of 3 columns"), ("none",) * 2],
+)
+def test_scaling_is_said_in_words(inside, scale, said):
+    graph = build_graph(X, k=8, scale=scale)
+    found = dict(held(report(graph))["parameters"])
+    assert found["scale"] == said
+    assert "scaling" not in found
+    formats.write_graph("g.npz", graph)
+    told = " ".join(inside("info", "g.npz").out.split())
+    assert f"scale {said}," in told
+    assert "{" not in told
+    rows = "the rows" if scale == "none" else "the scaled rows"
+    assert f"metric euclidean, between {rows} error" in told
+    known = json.loads(inside("info", "g.npz", "--json").out)["provenance"]
+    assert ("scaling" in known) == (scale != "none")  # the numbers are not lost
 
 
 def test_failed_nodes_are_shown():
@@ -245,7 +276,7 @@ def test_clusters_are_listed_by_size_and_named_by_what_is_in_them():
     (first, *_) = held(report(graph, clusters=clusters))["graph"]["colorings"]
     assert first["name"] == "cluster"
     assert first["counts"] == sorted(clusters.counts().tolist(), reverse=True)
-    assert first["none"] == ["isolated", 5]
+    assert first["none"] == ["no cluster", 5]
     inside = graph.adjacency.toarray() * (clusters.codes[:, None] == clusters.codes)
     for code, title in enumerate(first["classes"]):
         members = clusters.codes == int(title.split(" · ")[0])
@@ -255,6 +286,14 @@ def test_clusters_are_listed_by_size_and_named_by_what_is_in_them():
     labels = Labels.of(np.array(["a", "b", "c"])[group])
     found = held(report(graph, clusters=clusters, labels=labels))["graph"]
     assert set(found["colorings"][0]["classes"]) == {"0 · a", "1 · b", "2 · c"}
+
+
+def test_only_nodes_without_edges_are_called_isolated():
+    pair = csr_array(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], float))
+    for codes, said in ([0, 0, -1], "isolated"), ([0, -1, -1], "no cluster"):
+        clusters = Labels.of(np.array(codes), missing="-1")
+        (first, *_) = held(report(Graph(pair), clusters=clusters))["graph"]["colorings"]
+        assert first["none"] == [said, codes.count(-1)]
 
 
 AUDIT = {
@@ -601,6 +640,59 @@ def test_layers_are_switched_and_findings_lead_to_nodes(opened):
     opened.execute_script("arguments[0].click()", link)
     assert opened.execute_script("return view.pinned") == 0
     assert opened.get_log("browser") == []
+
+
+LAID_OUT = """
+const [cards, cut, tall] = [[...byId('found').children], [], []];
+for (const card of cards) {
+  const wide = card.querySelector('.scroll');
+  if (wide && wide.scrollWidth > wide.clientWidth) cut.push(card.textContent);
+  for (const name of card.querySelectorAll('.name')) {
+    if (name.offsetHeight > 24) tall.push(name.textContent);
+  }
+}
+const ends = [...cards[0].querySelectorAll('thead th')].map((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  const {left, right} = range.getBoundingClientRect();
+  return [left, right];
+});
+return {cut, tall, ends, heights: cards.map((one) => one.offsetHeight)};
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_findings_have_room_and_empty_cards_are_small(browser, tmp_path, width):
+    graph = ring(60, ids=tuple(f"lib/pigpio-d-{at}/if{at}" for at in range(60)))
+    ids = [graph.ids[at] for at in range(30)]
+    table = {
+        "id": ids * 2,
+        "finding": ["near-duplicate"] * 30 + ["label"] * 30,
+        "score": [0.0] + [0.9971] * 59,
+        "other": [graph.ids[-1]] * 60,
+        "label": ["a"] * 60,
+        "suggested": ["b"] * 60,
+        "detail": ["identical; group 11, 2 rows; keep lib/pigpio-d-3/if3"] * 60,
+    }
+    findings = Findings.of(table, graph.n_nodes, graph.ids)
+    path = tmp_path / "page.html"
+    path.write_text(report(graph, findings=findings), encoding="utf-8")
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get(path.as_uri())
+        wait_for(lambda: browser.find_elements("css selector", "#found table"))
+        found = browser.execute_script(LAID_OUT)
+        title = browser.find_element("css selector", "#found .name").get_attribute
+        assert title("title") == ids[0]
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert (found["cut"], found["tall"]) == ([], [])
+    shown = [one for one in found["ends"] if one[1] > one[0]]
+    gaps = [two[0] - one[1] for one, two in itertools.pairwise(shown)]
+    assert min(gaps) >= 8  # heads do not run together
+    near, empty, label = found["heights"]
+    assert empty < 80 < min(near, label)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -95,7 +95,8 @@ def command(
     if json:
         talk.data(talk.json_text(_figures(found, failure)))
     elif output != "-" and top and found.columns["id"]:
-        talk.data("\n\n".join(_tables(found, top)))
+        say = talk.data if output is None else talk.listing
+        say("\n\n".join(_tables(found, top)))
     if failure:
         raise QualityError(
             f"{features}: {failure}" + (f"; {output} was written" if output else "")
@@ -153,5 +154,6 @@ def _tables(found: Audit, top: int) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.4f}" if isinstance(value, float) else str(value)
-    return talk.printable(text)
+    from nnkgraph.tasks.audit.table import shown
+
+    return talk.printable(shown(value))

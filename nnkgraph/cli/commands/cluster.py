@@ -107,7 +107,7 @@ def command(
         facts = {**found.facts, "resolutions": lines, "seconds": stages.seconds}
         talk.data(talk.json_text(facts))
     elif output != "-":
-        talk.data(_text(found, listed[0], top))
+        talk.listing(_text(found, listed[0], top))
 
 
 def _listed(

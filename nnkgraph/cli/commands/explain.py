@@ -75,7 +75,7 @@ def below(facts: dict[str, Any]) -> str:
         ("sum of weights", facts["weight_sum"]),
         ("effective neighbors", facts["effective_neighbors"]),
         ("sigma", facts["sigma"]),
-        ("distance", outcome.METRICS.get(facts["metric"], "-")),
+        ("distance", outcome.metric_text(facts["metric"], facts["scale"])),
         ("certificate", facts["certificate"]),
     ]
     if against:

@@ -37,13 +37,15 @@ def command(graph: str | None, schema: bool, files: Files, json: bool) -> None:
         return
     if graph is None:
         raise click.MissingParameter(param_hint="'GRAPH'", param_type="argument")
-    from nnkgraph.build.report import description_of
+    from nnkgraph.build.report import description_of, readable
 
     known = description_of(*read_result(graph, files.format))
     if json:
         talk.data(talk.json_text(known))
         return
-    known["metric"] = outcome.METRICS.get(known["metric"], "-")
+    facts = known["provenance"]
+    known["metric"] = outcome.metric_text(known["metric"], facts.get("scale"))
+    known["provenance"] = readable(facts)
     for name, value in known.items():
         text = _short(value)
         if isinstance(value, dict):

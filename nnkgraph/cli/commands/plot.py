@@ -108,6 +108,7 @@ def command(
     of_file = None if given["values"] in _MANY.values() else given["values"]
     tables = [given[name] for name in ("coords", "labels", "clusters")]
     files.expect(*tables, of_file, others=[*named, given["audit"]])
+    _refuse_page(graph, output)
     files.check_file(output, plot.SUFFIXES)
     plot.new_figure(1, 1)  # a missing package is said before the work, not after it
     graphs = [(name, read_graph(name)) for name in named]
@@ -142,6 +143,14 @@ def command(
     talk.summary(f"{output}: {what} of {some} nodes drawn")
 
 
+def _refuse_page(graph: str, output: str) -> None:
+    if output.lower().endswith((".html", ".htm")):
+        raise ParameterError(
+            f"{output}: pictures are .png, .svg or .pdf; a page is what "
+            f"`nnkgraph report {graph} -o {output}` writes"
+        )
+
+
 def _check_options(what: str, given: dict[str, Any]) -> None:
     """Refuse what would have no effect."""
     for name in (*_OF_NODES, "coords", "edges", "axes", "view"):
@@ -171,7 +180,7 @@ def _read(given: dict[str, Any], files: Files, graph: Graph) -> dict[str, Any]:
             coords, ids, format=files.format, ids=files.ids
         )
     if labels is not None:
-        found["labels"] = files.labels(labels, known=ids, minus_one=True)
+        found["labels"] = files.named_labels(labels, known=ids, minus_one=True)
     if clusters is not None:
         found["clusters"] = files.clusters(clusters, ids)
     if audit is not None:

@@ -64,7 +64,9 @@ def command(
         found["features"] = files.features(features, kernel="precomputed" * gram)
     if labels is not None:
         of = found.get("features")
-        found["labels"] = files.labels(labels, of, known=nodes.ids, minus_one=True)
+        found["labels"] = files.named_labels(
+            labels, of, known=nodes.ids, minus_one=True
+        )
     if clusters is not None:
         found["clusters"] = files.clusters(clusters, nodes.ids)
     if audit is not None:

@@ -201,6 +201,7 @@ def _page(found: Audit, failure: str) -> str:
     """Return a page that needs nothing else: what was found, in words and tables."""
     facts, columns = found.facts, found.columns
     title = html.escape(PurePath(facts["name"]).name)
+    told = [one for one in COLUMNS if one != "finding"]  # which the heading says
     lead = f"{facts['rows']:,} rows, {found.count:,} findings"
     body = [f"<h1>{title}</h1>", f"<p>{lead}</p>"]
     if failure:
@@ -211,9 +212,9 @@ def _page(found: Audit, failure: str) -> str:
         if len(rows) > _SHOWN:
             body.append(f"<p>The first {_SHOWN:,} of {len(rows):,} lines:</p>")
         if rows:
-            body += ["<div><table>", _line([*COLUMNS], "th")]
+            body += ["<div><table>", _line(told, "th")]
             for at in rows[:_SHOWN]:
-                body.append(_line([_shown(columns[one][at]) for one in COLUMNS], "td"))
+                body.append(_line([shown(columns[one][at]) for one in told], "td"))
             body.append("</table></div>")
     parts = {"title": title, "style": _STYLE, "body": "\n".join(body)}
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -224,8 +225,11 @@ def _line(cells: list[str], tag: str) -> str:
     return f"<tr>{''.join(f'<{tag}>{html.escape(one)}</{tag}>' for one in cells)}</tr>"
 
 
-def _shown(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+def shown(value: Any) -> str:
+    """Return a field for people; only what is 0 is shown as 0."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3g}" if abs(value) < 0.01 else f"{value:.4f}"
 
 
 _STYLE = """
@@ -236,7 +240,7 @@ div { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.9rem; }
 th, td { padding: 0.25rem 0.7rem; text-align: left; vertical-align: top;
   border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
-td:nth-child(3) { font-variant-numeric: tabular-nums; }
+td:nth-child(2) { font-variant-numeric: tabular-nums; }
 .bad { font-weight: 600; color: light-dark(#a8380f, #ff9a70); }
 """
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnkgraph import __version__
-from nnkgraph.build.report import CERTIFICATE_LIMIT, description, support
+from nnkgraph.build.report import CERTIFICATE_LIMIT, description, readable, support
 from nnkgraph.errors import InputError
 from nnkgraph.runtime.files import show
 from nnkgraph.tasks.laplacian import pieces
@@ -70,7 +70,7 @@ def figures(
         "checked": looked,
         "charts": [*_charts(graph, name)],
         "groups": [_components(graph), *_classes(graph, labels)],
-        "parameters": _parameters(graph.provenance),
+        "parameters": _parameters(readable(graph.provenance)),
         "foot": f"Written by nnkgraph {__version__}. It loads nothing from anywhere.",
     }
 
@@ -101,10 +101,21 @@ def _proof(
         text = f"The graph is not what its features and parameters give: {names}."
         proof = {"state": "bad", "text": text}
     looked = (
-        f"{found.looked:,} of {found.nodes:,} nodes were derived again from the "
-        "features, by a slow independent path:"
+        f"{_told(features)}. {found.looked:,} of {found.nodes:,} nodes were derived "
+        "again from the features, by a slow independent path:"
     )
     return proof, [[one.name, one.status, one.text] for one in found.checks], looked
+
+
+def _told(features: Features) -> str:
+    """Say what features are, and what was done to them: the graph's file does not."""
+    name, count = show(PurePath(features.name).name), features.x.shape[1]
+    text = f"{name}: {count:,} {'column' if count == 1 else 'columns'}"
+    if features.columns is not None:
+        text += f" ({', '.join(features.columns[:_LISTED])}"
+        text += ", ...)" if count > _LISTED else ")"
+    said = (one.removeprefix(f"{features.name}: ") for one in features.warnings)
+    return "; ".join([text, *said])
 
 
 def _charts(graph: Graph, name: str) -> Iterator[dict[str, Any]]:
@@ -186,7 +197,7 @@ def _parameters(facts: dict[str, Any]) -> list[list[str]]:
     """Return the provenance as text, in the order that readers look for."""
     first = ("method", "k", "kernel", "sigma", "rule", "search", "min_degree", "scale")
     names = [name for name in first if name in facts]
-    hidden = {"support_sizes", "nodes_failed", "failure", "projection"}
+    hidden = {"support_sizes", "nodes_failed", "failure"}
     names += sorted(set(facts) - {*first} - hidden)
     return [[name.replace("_", " "), _shown(facts[name])] for name in names]
 

@@ -151,7 +151,10 @@ def _colorings(graph: Graph, marks: Marks, nodes: IndexArray) -> list[dict[str, 
     found = []
     if marks.clusters is not None:
         names = _titles(graph, marks.clusters, marks)
-        found.append(_coloring("cluster", marks.clusters, names, nodes, "isolated"))
+        # What has edges and no cluster is not isolated: clusters are given for some.
+        joined = np.diff(graph.adjacency.indptr)[~marks.clusters.known].any()
+        none = "no cluster" if joined else "isolated"
+        found.append(_coloring("cluster", marks.clusters, names, nodes, none))
     if marks.labels is not None:
         of = marks.labels
         found.append(_coloring("class", of, of.classes, nodes, "no label"))

@@ -133,16 +133,25 @@ function showFindings(view, layers) {
 }
 
 function findingTable(view, layer) {
-  const box = make("div", null, { class: "panel" });
+  const size = !layer.rows.length ? " empty" : layer.name === "near-duplicate" ? " wide" : "";
+  const box = make("div", null, { class: `panel${size}` });
   const first = layer.rows.slice(0, FIRST_FINDINGS);
   const count = layer.count > first.length ? `the first ${first.length} of ${shown(layer.count)}` : shown(layer.count);
   box.append(make("h3", `${TITLES[layer.name]}: ${count}`));
   if (!first.length) return box;
-  const node = (row) => nodeLink(view, row.node, row.id), score = (row) => (row.score === null ? null : +row.score.toPrecision(4));
-  const twin = (row) => nodeLink(view, row.other, row.with);
+  // A long name is cut, not broken; all of it is its title.
+  const named = (node, text) => {
+    const link = nodeLink(view, node, text);
+    link.classList.add("name");
+    link.title = text;
+    return link;
+  };
+  const detail = (row) => make("div", row.detail, { class: "detail" });
+  const node = (row) => named(row.node, row.id), score = (row) => (row.score === null ? null : +row.score.toPrecision(4));
+  const twin = (row) => named(row.other, row.with);
   const ways = {
-    "near-duplicate": [["row", "twin", "distance or cosine", "detail"], (row) => [node(row), twin(row), score(row), row.detail]],
-    outlier: [["row", "score", "detail"], (row) => [node(row), score(row), row.detail]],
+    "near-duplicate": [["row", "twin", "score", "detail"], (row) => [node(row), twin(row), score(row), detail(row)]],
+    outlier: [["row", "score", "detail"], (row) => [node(row), score(row), detail(row)]],
     label: [["row", "label", "suggested", "score"], (row) => [node(row), row.label, row.suggested, score(row)]],
   };
   const [head, line] = ways[layer.name];

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nnkgraph.tasks.findings import Findings
 
 
+_CROWD = 3500  # of more edges each is fainter, as in the report
 RASTERIZED = 20_000  # of more edges, vector graphics hold pixels instead of lines
 NO_WEIGHT = 1e-300  # stands for the largest weight where there are no edges
 
@@ -31,6 +32,7 @@ class Lines:
     heaviest: float  # the weight drawn strongest, in all panels
     width: float  # of the strongest line, in points
     color: str
+    strength: float = 1.0  # of many edges each is faint, so that what is dense shows
 
     def style(self, weight: FloatArray) -> tuple[Any, Any]:
         """Return a color and a width for each weight."""
@@ -41,6 +43,7 @@ class Lines:
         colors = np.tile(to_rgba(self.color), (len(weight), 1))
         if self.shows in {"alpha", "both"}:
             colors[:, 3] = 0.25 + 0.75 * share
+        colors[:, 3] *= self.strength
         thick = np.full(len(weight), self.width)
         if self.shows in {"width", "both"}:
             thick = self.width * (0.25 + 2.0 * share)
@@ -53,7 +56,9 @@ class Lines:
         if self.shows == "none" or self.heaviest <= NO_WEIGHT:
             return []
         weights = np.array([1.0, 0.01]) * self.heaviest
-        styles = zip(weights, *self.style(weights), strict=True)
+        # Alone, a line as faint as those of many edges would not be seen.
+        seen = replace(self, strength=max(self.strength, 0.6))
+        styles = zip(weights, *seen.style(weights), strict=True)
         return [
             Line2D([], [], label=f"weight {w:.2g}", color=color, lw=max(0.8, wide))
             for w, color, wide in styles
@@ -119,8 +124,8 @@ class Coloring:
         return to_rgba_array([*self.palette, _NONE])[own], shape
 
 
-def by_class(classes: tuple[str, ...], sizes: IndexArray, *, gaps: bool) -> Coloring:
-    """Return a color for each class, with a legend; gaps are nodes without a class.
+def by_class(classes: tuple[str, ...], sizes: IndexArray, *, gaps: str) -> Coloring:
+    """Return a color for each class, with a legend; gaps is what nodes without are.
 
     Beyond 12 classes colors come again, with another marker; beyond 24 the ten largest
     have a color, and all others share one.
@@ -140,7 +145,8 @@ def by_class(classes: tuple[str, ...], sizes: IndexArray, *, gaps: bool) -> Colo
         rest = int(sizes.sum() - sizes[largest].sum())
         styles = [(f"{names[at]} ({sizes[at]:,})", own[at], "o") for at in largest]
         styles += [(f"{count - _NAMED} others ({rest:,})", _OTHER, "o")]
-    styles += [("no label", _NONE, _MARKERS[0])] * gaps
+    if gaps:
+        styles += [(gaps, _NONE, _MARKERS[0])]
     marks = tuple(
         Line2D([], [], label=name, color=color, marker=shape, ls="", markersize=6)
         for name, color, shape in styles
@@ -227,13 +233,15 @@ def draw(
     where = [figures.for_nodes(at, coordinates, g, name) for name, g in graphs]
     classes = labels if clusters is None else clusters
     _thin(where, graphs, Marks(classes, None, findings), most, seed)
-    coloring, own = _coloring(graphs, classes, values)
+    none = "no label" if clusters is None else "no cluster"
+    coloring, own = _coloring(graphs, classes, none, values)
     most = max(map(_drawn_edges, graphs, where))
     lines = Lines(
         edges,
         max(float(graph.adjacency.data.max(initial=NO_WEIGHT)) for _, graph in graphs),
         float(np.clip(65 / np.sqrt(most + 1), 0.2, 1.1)),
         INK if coloring.plain else _UNDER_COLORS,
+        float(np.clip((_CROWD / (most + 1)) ** 0.75, 0.12, 1.0)),
     )
     low, high = np.nanmin(at, axis=0), np.nanmax(at, axis=0)
     marks = coloring.marks or lines.key()
@@ -278,12 +286,15 @@ def _drawn_edges(named: tuple[str, Graph], at: FloatArray) -> int:
 
 
 def _coloring(
-    graphs: figures.Graphs, labels: Labels | None, values: Features | str | None
+    graphs: figures.Graphs,
+    labels: Labels | None,
+    none: str,
+    values: Features | str | None,
 ) -> tuple[Coloring, list[Any]]:
     """Return the colors of all panels, and what each node is colored by."""
     if labels is not None:
         codes = [labels.for_rows(g.n_nodes, g.ids, name).codes for name, g in graphs]
-        gaps = any((one < 0).any() for one in codes)
+        gaps = none if any((one < 0).any() for one in codes) else ""
         return by_class(labels.classes, labels.counts(), gaps=gaps), codes
     if values is None:
         # Many dots, in a color of their own, would hide the edges.
@@ -350,9 +361,7 @@ def _add_nodes(
     colors, shapes = coloring.paint(own)
     there = ~np.isnan(at[:, 0])
     three = {"depthshade": bool(coloring.plain)} if at.shape[1] == 3 else {}
-    # Colors are told apart in larger dots only.
-    size = (6000 if coloring.plain else 14000) / max(1, there.sum())
-    size = float(np.clip(size, 0.4, 14))
+    size = float(np.clip(14000 / max(1, there.sum()), 0.4, 14))
     style: Any = {
         "s": size,
         "linewidths": 0,
@@ -372,7 +381,7 @@ _RINGED = 100  # findings of a kind
 def _add_findings(panel: Any, at: Any, findings: Findings) -> list[Any]:
     """Mark the first findings of every kind; return what the legend says of them."""
     marks = []
-    style = {"facecolors": "none", "edgecolors": "#000000", "linewidths": 0.9}
+    style = {"facecolors": "none", "edgecolors": "#000000b0", "linewidths": 0.8}
     for kind, (name, shape) in enumerate(zip(KINDS, _RINGS, strict=True)):
         every = findings.at(kind)
         some = every[:_RINGED]
@@ -384,6 +393,6 @@ def _add_findings(panel: Any, at: Any, findings: Findings) -> list[Any]:
             continue
         few = f"{len(some)} of {len(every):,}" if len(every) > len(some) else len(every)
         text = f"{name} ({few})"
-        style |= {"marker": shape, "s": 34, "zorder": 4, "label": text}
+        style |= {"marker": shape, "s": 26, "zorder": 4, "label": text}
         marks.append(panel.scatter(*at[nodes].T, **style))
     return marks
