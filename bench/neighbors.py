@@ -265,7 +265,11 @@ def draw_reached(found: list[dict[str, Any]], path: Path) -> None:
     names = list(dict.fromkeys(line["set"] for line in found))
     names = [name for name in names if len(_reached(found, name)) > 4]
     figure, panels = plt.subplots(
-        1, len(names), figsize=(11, 3), squeeze=False, layout="constrained"
+        1,
+        len(names),
+        figsize=(3.2 * len(names), 3),
+        squeeze=False,
+        layout="constrained",
     )
     for panel, name in zip(panels[0], names, strict=True):
         bars = _reached(found, name)
@@ -283,7 +287,7 @@ def draw_reached(found: list[dict[str, Any]], path: Path) -> None:
                 va="center",
             )
         panel.set_yticks(range(len(bars)), [line["search"] for line in bars])
-        panel.set(title=name, xlim=(0, 1.45 * longest), xticks=[])
+        panel.set(title=name, xlim=(0, 2.1 * longest), xticks=[])
         panel.set_ylim(len(bars) - 0.5, -0.5)
         panel.spines[["top", "right", "bottom"]].set_visible(False)
     figure.supxlabel(f"seconds until recall is at least {_ENOUGH}, two threads")

@@ -40,6 +40,10 @@ class Kstar(Plain):
     def weigh(self, problem: Problem, /) -> Neighborhoods:
         """Return the weights of min |a| + a . beta over weights that sum to 1."""
         beta = np.where(problem.present, self.lc * problem.distance, np.inf)
+        # Counted from the nearest one: what is taken from large distances keeps its
+        # digits.
+        nearest = beta.min(axis=1, keepdims=True, initial=np.inf)
+        beta = beta - np.where(np.isfinite(nearest), nearest, 0.0)
         weights = np.maximum(_level(beta)[:, np.newaxis] - beta, 0.0)
         total = weights.sum(axis=1, keepdims=True)
         return Neighborhoods(weights / np.where(total > 0, total, 1.0))
@@ -58,13 +62,8 @@ class Kstar(Plain):
 
 
 def _level(beta: FloatArray) -> FloatArray:
-    """Return the level below which candidates count; they come nearest first."""
+    """Return the level below which candidates count; the nearest ones are at 0."""
     order = np.sort(beta, axis=1)
-    if not order.shape[1]:
-        return np.zeros(len(order))
-    # Counted from the nearest one: the squares below then keep their digits.
-    nearest = np.where(np.isfinite(order[:, :1]), order[:, :1], 0.0)
-    order = order - nearest
     level = np.ones(len(order))
     total, squares = np.zeros(len(order)), np.zeros(len(order))
     going = np.ones(len(order), bool)
@@ -76,7 +75,7 @@ def _level(beta: FloatArray) -> FloatArray:
         total, squares = total + step, squares + step**2
         root = np.sqrt(np.maximum(0.0, k + total**2 - k * squares))
         level = np.where(going, (total + root) / k, level)
-    return level + nearest[:, 0]
+    return level
 
 
 plugin: type[Method] = Kstar

@@ -157,6 +157,12 @@ def test_kstar_is_the_optimum_of_its_objective():
         assert found == pytest.approx(best.x, abs=1e-6)
 
 
+@pytest.mark.parametrize("unit", [1e17, 1e40])
+def test_kstar_takes_the_nearest_where_distances_are_huge(unit):
+    assert kstar_weights(unit * np.array([2.0, 3.0, 5.0])).tolist() == [1, 0, 0]
+    assert kstar_weights(unit * np.array([2.0, 2.0, 5.0])).tolist() == [0.5, 0.5, 0]
+
+
 def kstar_optimum(beta):
     """Minimize |a| + a . beta over weights that sum to 1, by scipy alone."""
 
