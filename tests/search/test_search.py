@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 import nnkgraph
 from bench.data import topics
 from nnkgraph import formats
-from nnkgraph.build.graph import build_graph
+from nnkgraph.build.graph import build_graph, find_candidates
 from nnkgraph.data import SparseRows, pairs
 from nnkgraph.errors import InputError, ParameterError, ResourceError
 from nnkgraph.runtime import registry
 from nnkgraph.search import Wanted
 from nnkgraph.search.auto import Auto, Costs, choose
 from nnkgraph.search.exact import nearest
+from nnkgraph.search.precomputed import Precomputed
 from nnkgraph.search.pynndescent import _make_cacheable, repair
 
 
@@ -523,3 +524,17 @@ def test_rows_that_begin_with_themselves_give_the_same_graph(run, tmp_path, suff
         assert run("build", features, "-k", 9, "-o", target, *more).code == 0
         made.append(formats.read_graph(target).adjacency)
     assert (made[0] != made[1]).nnz == 0
+
+
+def test_what_compares_all_rows_says_so():
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    for search in ("exact", "kdtree"):
+        assert find_candidates(x, k=5, search=search).exact
+    known = find_candidates(x, k=5, search="exact")
+    assert not find_candidates(x, k=5, search=Precomputed.of(known)).exact
+
+
+@pytest.mark.parametrize("index", [np.arange(6), np.full((6, 2), 1.0)])
+def test_candidates_that_are_no_matrix_of_whole_numbers_are_refused(index):
+    with pytest.raises(InputError, match="a matrix of row numbers is needed"):
+        Precomputed.of(index)
