@@ -208,10 +208,14 @@ class MemoryWatch:
 def _family(root: int) -> list[int]:
     """Return a process and all that descend from it."""
     parents: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        words = _content(path / "stat").rpartition(")")[2].split()
+    try:
+        numbers = [int(one) for one in os.listdir("/proc") if one.isdecimal()]  # noqa: PTH208
+    except OSError:  # there is none, or no more files may be open
+        numbers = []
+    for number in numbers:
+        words = _content(f"/proc/{number}/stat").rpartition(")")[2].split()
         if words:  # it may have ended since
-            parents.setdefault(int(words[1]), []).append(int(path.name))
+            parents.setdefault(int(words[1]), []).append(number)
     family = [root]
     for member in family:
         family.extend(parents.get(member, []))
